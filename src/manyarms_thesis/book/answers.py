@@ -3,7 +3,8 @@
 A place names an experiment, how a statement begins and, after a bar, a part of the panel's name. It becomes the claim's
 figure with its standard error. `| *` in place of a panel is the statement as a whole, over all of its worlds, as the book's
 tables judge it. `[held]` before the experiment's name demands a verdict: where the stored one is another, the page is not
-made, so that no sentence outlives the result that it rests on. A place with `~` before it is checked and shows nothing.
+made, so that no sentence outlives the result that it rests on. A place with `~` before it is checked and shows nothing; one
+with `#` shows how many of its comparisons hold, "38 of 42".
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from manyarms_thesis.harness.store import Record
 from manyarms_thesis.harness.verdicts import Statement, figure_of, statements
 
 PLACE = re.compile(
-    r"\{(?P<hidden>~?)(?:\[(?P<verdict>[a-z ]+)\])?(?P<name>[a-z0-9-]+):"
+    r"\{(?P<kind>[~#]?)(?:\[(?P<verdict>[a-z ]+)\])?(?P<name>[a-z0-9-]+):"
     r"\s*(?P<start>[^|{}]+?)\s*(?:\|\s*(?P<panel>[^{}]*?)\s*)?\}"
 )
 EVERY_WORLD = "*"
@@ -34,16 +35,18 @@ def filled(text: str, records: Mapping[str, Record]) -> str:
         panel = place["panel"] or ""
         if panel == EVERY_WORLD:
             whole = find_whole(records, place["name"], place["start"])
-            stored, shown = whole.verdict, whole.figure
+            stored, shown, of = whole.verdict, whole.figure, whole.claims
         else:
             claim = find(records, place["name"], place["start"], panel)
-            stored, shown = claim.verdict, figure_of(claim)
+            stored, shown, of = claim.verdict, figure_of(claim), [claim]
         if place["verdict"] and stored != place["verdict"]:
             raise StaleAnswer(
                 f"the answer {text[:60]!r}... rests on {place['name']}, “{place['start']}...” ({panel}): "
                 f"it says {place['verdict']}, the stored verdict is {stored}"
             )
-        return "" if place["hidden"] else shown
+        if place["kind"] == "#":
+            return f"{sum(one.parts[1] for one in of)} of {sum(one.parts[0] for one in of)}"
+        return "" if place["kind"] else shown
 
     made = PLACE.sub(figure, text)
     if stray := re.search(r"[{}].{0,60}", made):  # no text of an answer has braces

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from manyarms._base.text import duration, in_words
@@ -23,7 +23,7 @@ The experiments of the thesis that manyarms implements, run again with independe
 each of its statements became a difference that should be above zero, measured over runs on the same problems.
 
 - **held**: the difference is above zero by two standard errors (more where there are few runs: Student's quantile);
-- **refuted**: it is below zero by as much, in worlds of the thesis's own sizes;
+- **refuted**: it is below zero by as much, in worlds of the thesis's own sizes (of ours, where it prints none);
 - **undecided**: neither; or there is no standard error; or it is below zero by as much, but in worlds that are smaller than
   the thesis's, which refute nothing: these are counted by themselves, and marked ▽;
 - **held in part**: some of the differences, or of the worlds, that the statement is about hold, and others do not.
@@ -59,17 +59,20 @@ def _overview(
 ) -> Iterator[str]:
     yield "| chapter | statements | " + " | ".join(VERDICTS) + " | of these below zero, in smaller worlds |"
     yield "| --- |" + " ---: |" * (2 + len(VERDICTS))
-    totals = [0] * (2 + len(VERDICTS))
+
+    def row(title: str, some: Iterable[Record]) -> str:
+        found = [one for record in some for one in statements(record.claims) if one.of_thesis]
+        verdicts = [sum(one.verdict == verdict for one in found) for verdict in VERDICTS]
+        return f"| {title} | {' | '.join(map(str, [len(found), *verdicts, sum(one.against for one in found)]))} |"
+
     for chapter in chapters:
         names = [one.name for one in experiments.values() if one.place[0] == chapter.number and one.name in records]
-        found = [one for name in names for one in statements(records[name].claims) if one.of_thesis]
-        verdicts = [sum(one.verdict == verdict for one in found) for verdict in VERDICTS]
-        numbers = [len(found), *verdicts, sum(one.against for one in found)]
-        totals = [a + b for a, b in zip(totals, numbers, strict=True)]
-        yield f"| [{chapter.title}](#{chapter.anchor}) | " + " | ".join(map(str, numbers)) + " |"
-    yield "| together | " + " | ".join(map(str, totals)) + " |"
-    yield ""
+        yield row(f"[{chapter.title}](#{chapter.anchor})", [records[name] for name in names])
+    yield row("together", records.values())
     full = [one for one in records.values() if not one.about["smaller_than_the_thesis"]]
+    yield row("… of these, in worlds of the full sizes", full)
+    yield row("… in smaller ones", [one for one in records.values() if one not in full])
+    yield ""
     some = sum(bool(one.about["fewer_than_the_thesis"]) for one in full)
     yield (
         f"Of {len(experiments)} experiments {len(records)} have a stored result, {len(full)} of them in worlds of the full sizes "
@@ -177,7 +180,8 @@ def verdict_follows(claim: Claim, *, smaller: bool) -> bool:
             return False
     if held:
         return claim.verdict == ("held" if held == parts else "held in part")
-    return claim.verdict == ("refuted" if refuted and not (smaller and claim.thesis_lines) else "undecided")
+    spared = smaller and claim.thesis_lines and not claim.of_formulas
+    return claim.verdict == ("refuted" if refuted and not spared else "undecided")
 
 
 __all__ = ["how", "page_of", "verdict_follows"]

@@ -15,7 +15,9 @@ from manyarms_thesis.harness.online import LOGISTIC, THESIS_EXPANSION, likelihoo
 from manyarms_thesis.harness.spec import Call
 
 JACOBIAN, MOMENTS, MOMENTS_LOGISTIC = "dTS-NL, jacobian", "dTS-NL, moments", "dTS-NN, moments"
-LOOKS = {MOMENTS: (PALETTE[0], "--"), MOMENTS_LOGISTIC: (PALETTE[3], "--")}
+# the two ways of making two levels of a linear chain; the first one is the thesis's baseline
+HIERTS_1, HIERTS_2 = "HierTS", "HierTS-2"
+LOOKS = {MOMENTS: (PALETTE[0], "--"), MOMENTS_LOGISTIC: (PALETTE[3], "--"), HIERTS_2: (PALETTE[2], "--")}
 BASELINES = ("LinTS", "LinUCB", "HierTS", "GLM-TS", "UCB-GLM")
 
 
@@ -40,6 +42,11 @@ def hierts_of_top(*, world: Any, rounds: int, seed: int) -> Any:
     """The thesis's HierTS-1: all latents but psi_L integrated out (Section 4.4.1); linear links and rewards only."""
     prior = world.prior()
     return agents.HierTS(prior.two_level(prior.depth), linear_noise(world), seed=seed)
+
+
+def hierts_of_first(*, world: Any, rounds: int, seed: int) -> Any:
+    """The thesis's HierTS-2: all latents but psi_1 integrated out, exactly (Appendix B.3); linear links and rewards only."""
+    return agents.HierTS(world.prior().two_level(1), linear_noise(world), seed=seed)
 
 
 def misspecify(prior: DiffusionPrior, v: float, seed: int) -> DiffusionPrior:
@@ -69,6 +76,7 @@ def agents_of(links: str, reward: str) -> dict[str, Call]:
     dTS-dr: d the links, r the rewards it takes for true, each L(inear) or N(on-linear). Where rewards are logistic the variant
     with linear rewards stands beside the right one. Where links are not linear, so do other rules for evidence
     (beliefs/from_prior.py), which the thesis does not have: moments everywhere, and Jacobians where rewards are linear.
+    HierTS-2, of which the thesis speaks and which it leaves out of its comparison, is none of the baselines.
     """
     d = "L" if links == "linear" else "N"
     if reward == "logistic":
@@ -80,11 +88,12 @@ def agents_of(links: str, reward: str) -> dict[str, Call]:
         return found
     found = {f"dTS-{d}L": Call(dts), "LinTS": Call(online.lints), "LinUCB": Call(online.linucb)}
     if links == "linear":
-        return {**found, "HierTS": Call(hierts_of_top)}
+        return {**found, HIERTS_1: Call(hierts_of_top), HIERTS_2: Call(hierts_of_first)}
     others = {JACOBIAN: "jacobian", MOMENTS: "moments"}
     return {**found, **{name: Call(dts, {"approximation": rule}) for name, rule in others.items()}}
 
 
 __all__ = [
-    "BASELINES", "JACOBIAN", "LOOKS", "MOMENTS", "MOMENTS_LOGISTIC", "agents_of", "dts", "hierts_of_top", "misspecify",
+    "BASELINES", "HIERTS_1", "HIERTS_2", "JACOBIAN", "LOOKS", "MOMENTS", "MOMENTS_LOGISTIC", "agents_of", "dts",
+    "hierts_of_first", "hierts_of_top", "misspecify",
 ]  # fmt: skip

@@ -174,10 +174,11 @@ LOOKS = {
     SHARED: (PALETTE[5], "--"), MOMENTS: (PALETTE[7], ":"), PARTICLES: (PALETTE[2], "-"), SHARED_MOMENTS: (PALETTE[3], "-."),
 }  # fmt: skip
 READINGS = (
-    "The thesis's latents are shared by all actions. A prior pre-trained on single actions' parameters means one chain per "
-    "action: that is “dTS” here; “dTS, shared chain” is the thesis's reading, with Σ₁ as wide as the estimates (with the "
-    "schedule's small Σ₁ it would be sure that all actions are alike; dts-chains compares). Both are judged by the thesis's "
-    "words.",
+    "The thesis's latents are shared by all actions. A prior pre-trained on single actions' parameters, like the thesis's, means "
+    "one chain per action: that is “dTS” here, and what the thesis says of its pre-trained dTS is judged of it. “dTS, shared "
+    "chain” has one chain for all, with Σ₁ as wide as the estimates, which the thesis does not print: the same statements about "
+    "it are this project's. One chain for all with the schedule's small Σ₁, as printed, would be sure that all actions are "
+    "alike; it is in dts-chains, where it alone counts as the thesis's.",
     "“dTS” and “dTS, shared chain” follow the thesis's rule for evidence. Beside them, not in the thesis: “moments”, a Gaussian "
     "with the mean and covariance of the chain's end (with one chain per action that is LinTS with the pre-trained prior's "
     "moments), and “particles”, a cloud of draws of the prior.",

@@ -80,7 +80,7 @@ def _pictures(results: Results, by_size: Mapping[int, str], folder: Path) -> Dra
     return clouds(
         groups, folder, "samples", "True action parameters and draws of the pre-trained prior",
         caption="Does the diffusion learn the roll? A thousand points of the true Swiss roll, from which items are drawn, and a "
-        "thousand draws of the diffusion that was pre-trained on n other points of it, one panel for each n. The axes are the "
+        "thousand draws of the diffusion that was pre-trained on n other points of it, for three of the n. The axes are the "
         "two coordinates of an item's parameter.",
     )  # fmt: skip
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,13 +15,21 @@ from manyarms_thesis.es.learners import ROWS, features_of, is_there, logged_rows
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
 from manyarms_thesis.harness.data import MADE_UP, missing_data
 from manyarms_thesis.harness.experiments import Chapter, Sizes
-from manyarms_thesis.harness.learning import Compared, learning_cell, on_every_data
+from manyarms_thesis.harness.learning import (
+    Compared,
+    Place,
+    best_elsewhere,
+    between_choices,
+    learning_cell,
+    on_every_data,
+)
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Call, Cell
 
 OURS, LONDON, SAKHI1, SAKHI2 = "Ours", "London et al.", "Sakhi et al. 1", "Sakhi et al. 2"
 BASELINES: Mapping[str, str] = {LONDON: "london", SAKHI1: "sakhi1", SAKHI2: "sakhi2"}
 REAL = ("mnist", "fashion-mnist", "emnist", "cifar100")
+COMPARABLE = 0.25  # what is less than this share of a difference that matters counts as comparable
 
 SMOKE: dict[str, Any] = {
     "data": ["fashion-mnist"], "rows": 1_500, "test_rows": 500, "shrink": 4, "epochs": 2, "batch": 128, "rate": 0.01, "runs": 2,
@@ -123,15 +132,15 @@ def named(on: Compared, kind: str) -> list[str]:
     return [name for name in on.results.methods(on.panels[0]) if name.startswith(f"{kind}, ")]
 
 
-def improves(on: Compared, statement: str, lines: str) -> Claim:
-    """Every learner ends above the logging policy in every panel; the figure is the least convincing gain."""
+def improves(on: Compared, statement: str, lines: str, methods: Sequence[str] = ()) -> Claim:
+    """Every learner, or each of some, ends above the logging policy in every panel; the figure is the least convincing gain."""
     results = on.results
     gains = {
         f"{method} in {name}": measured(
             results.final(name, method, "value") - results.final(name, method, "logging_value")
         )
         for name in on.panels
-        for method in results.methods(name)
+        for method in methods or results.methods(name)
     }
     nearest, gained = least(gains)
     won = sum(value.above_zero for value in gains.values())
@@ -164,16 +173,38 @@ def every(on: Compared, differences: Mapping[str, Measured], statement: str, lin
     return claim(statement, lines, difference, panel=on.data, detail=detail, parts=list(differences.values()))
 
 
-def comparable(differences: Array, margin: float, statement: str, lines: str, panel: str, what: str) -> Claim:
-    """Two numbers are within a margin: the margin less their distance is above zero by two standard errors."""
-    found = measured(differences)
-    left = Measured(margin - abs(found.mean), found.standard_error, found.degrees)
-    return claim(
-        statement, lines, left, panel=panel, detail=f"{what}: {found}; counted as comparable within {margin:g}"
-    )
+def within(differences: Array, scale: Array, share: float = COMPARABLE) -> Measured:
+    """(runs,) each: a share of what matters (its scale), less how far two numbers are apart; above zero where they are alike.
+
+    Runs that all say the same have no error to go by, and decide nothing.
+    """
+    side = 1.0 if differences.mean() >= 0 else -1.0
+    left = measured(share * scale - side * differences)
+    return replace(left, standard_error=math.nan) if left.standard_error == 0 else left
+
+
+def left_out_best(table: Array) -> Array:
+    """(runs,): for each run the value of the column that is best on average over the other runs."""
+    return np.asarray(table[np.arange(len(table)), best_elsewhere(table)])
+
+
+def tuned_lead(on: Compared, ones: Sequence[str], others: Sequence[str]) -> dict[str, Measured]:
+    """By panel, the best of some learners less the best of others, both chosen on the other runs of the panel."""
+    leads = {}
+    for panel in on.panels:
+        mine, theirs = (_chosen(on.results, panel, names) for names in (ones, others))
+        leads[panel] = between_choices(on.results, mine, theirs)
+    return leads
+
+
+def _chosen(results: Results, panel: str, names: Sequence[str]) -> list[Place]:
+    """Which of some learners of a panel each run takes."""
+    table = np.stack([results.final(panel, name, "value") for name in names], axis=1)
+    return [(panel, names[column]) for column in best_elsewhere(table)]
 
 
 __all__ = [
-    "BASELINES", "DATA", "ES", "LEARNED", "LONDON", "LOOSER", "OURS", "PAPER", "QUICK", "SAKHI1", "SAKHI2", "SMOKE", "Method",
-    "above", "cells", "comparable", "every", "improves", "named", "on_data_of_the_thesis", "stated", "warnings", "worlds",
+    "BASELINES", "COMPARABLE", "DATA", "ES", "LEARNED", "LONDON", "LOOSER", "OURS", "PAPER", "QUICK", "SAKHI1", "SAKHI2", "SMOKE",
+    "Method", "above", "cells", "every", "improves", "left_out_best", "named", "on_data_of_the_thesis", "stated", "tuned_lead",
+    "warnings", "within", "worlds",
 ]  # fmt: skip

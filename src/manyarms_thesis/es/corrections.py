@@ -17,8 +17,11 @@ from manyarms_thesis.es.common import (
     Method,
     above,
     cells,
+    every,
+    left_out_best,
     named,
     on_data_of_the_thesis,
+    tuned_lead,
 )
 from manyarms_thesis.es.figures import every_series, lines, look_of, shade
 from manyarms_thesis.harness.claims import Claim, measured
@@ -51,21 +54,24 @@ def _claims(on: Compared) -> Iterator[Claim]:
     # the thesis compares its method, which is the bound; the principle is this project's addition
     for ours, stated in ((BOUND, "6330"), (PRINCIPLE, "")):
         for kind in KINDS:
-            yield on.ahead(
-                ours, named(on, kind), f"{ours}: outperforms {kind}, whatever the latter's parameter", stated
-            )
+            etas = ", ".join(f"{on.results.parameter(panel, 'eta0'):g}" for panel in on.panels)
+            yield every(
+                on, tuned_lead(on, [ours], named(on, kind)), f"{ours}: outperforms {kind} with a tuned parameter", stated,
+                f"at eta0 = {etas}, our value less that of the parameter that is best on the other runs of the same eta0",
+            )  # fmt: skip
     modest, good = above(on, 0.0, MODEST), above(on, MODEST)
     if not modest.panels or not good.panels:
         return
     for kind in KINDS:
         gaps = {
-            name: group.level(BOUND) - np.max([group.level(other) for other in named(on, kind)], axis=0)
+            name: group.level(BOUND)
+            - left_out_best(np.stack([group.level(other) for other in named(on, kind)], axis=1))
             for name, group in (("modest", modest), ("good", good))
         }
         yield on.claim(
             f"The gap to {kind} is more significant when the logging policy is not performing well", "6330",
             measured(gaps["modest"] - gaps["good"]),
-            "lead of our bound over the other's best parameter: "
+            "lead of our bound over the other's best parameter, chosen on the other runs: "
             + ", ".join(f"{name} logging {measured(gap)}" for name, gap in gaps.items()),
         )  # fmt: skip
 
@@ -114,8 +120,9 @@ CORRECTIONS = LEARNED.experiment(
     figures=_figures,
     remarks=[
         "Su: lambda w / (lambda + w^2); Metelli: w / (1 - lambda + lambda w) (Section 8.2). The thesis takes their tuning "
-        "from their papers; here a grid of parameters is run and each is shown, so that the best one is at least as good as "
-        "any tuning within the grid. Their objective is the estimate alone, with Gaussian policies and sigma = 1.",
+        "from their papers; here a grid of parameters is run and each is shown. What is compared is the parameter of the grid "
+        "that has the best true value in the other runs, for each eta0: more than tuning by the rows of a log can know. "
+        "Their objective is the estimate alone, with Gaussian policies and sigma = 1.",
     ],
 )
 

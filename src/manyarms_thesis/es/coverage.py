@@ -41,15 +41,13 @@ NAMES = (
     "es", "ips", "clip", "ix", "harmonic", "any-lambda", "any-alpha", "london", "sakhi-1", "sakhi-2", "ls", "ix-tail",
     "bernstein",
 )  # fmt: skip
-# where the thesis states it; the others, and what is made of several, are none of its bounds. The sign of Sakhi et al. 1's is
-# printed wrong, so that what is tested is not what is printed
-LINES: Mapping[str, str] = {
-    "es": "2511-2521", "ips": "2511-2524", "clip": "2711-2722", "ix": "2711-2722", "harmonic": "2686-2696",
-    "any-lambda": "5865-5877", "any-alpha": "5905-5917", "london": "6215-6221", "sakhi-2": "6257-6263",
-}  # fmt: skip
+# no statement is the thesis's: `NOT_AS_PRINTED` says how the intervals differ from its bounds
+LINES = ""
 SURE = 0.01  # coverage is called too low where as many misses, or more, were less probable than this
 NODES, DRAWS = 32, 512
 ROUNDING = 1e-9
+BEFOREHAND, FROM_THE_LOG = "a policy that was fixed beforehand", "learned policies"
+FIXED = "fixed softmax"
 LEARNING: dict[str, Any] = {"epochs": 3, "batch": 100, "learning_rate": 0.1}
 
 
@@ -205,25 +203,33 @@ def covers(statement: str, lines: str, tallies: Mapping[str, Tally], *, panel: s
 def _claims(results: Results) -> Iterator[Claim]:
     for family in (*NAMES, DEFAULT, GAIN):
         tallies: dict[str, Tally] = {}
-        shown = []
+        shown: dict[str, str] = {}
         for panel in results.panels:
             for agent in results.methods(panel):
                 hits = covered(results, panel, agent, family)
                 if hits is None:
                     continue
-                tally = Tally.of(hits, says_nothing(results, panel, agent, family))
-                tallies[f"{agent}, {panel}"] = tally
+                name = f"{agent}, {panel}"
+                tallies[name] = Tally.of(hits, says_nothing(results, panel, agent, family))
                 wide = "" if family == GAIN else f" (mean width {widths(results, panel, agent, family).mean():.3g})"
-                shown.append(f"{agent}, {panel}: {tally}{wide}")
-        yield covers(
-            _statement(family), LINES.get(family, ""), tallies, panel="all", detail=f". Covered: {', '.join(shown)}"
-        )
+                shown[name] = f"{name}: {tallies[name]}{wide}"
+        yield from claims_of(family, tallies, shown)
 
 
-def _statement(family: str) -> str:
+def claims_of(family: str, tallies: Mapping[str, Tally], shown: Mapping[str, str]) -> Iterator[Claim]:
+    """That a family covers for the fixed policy and, where it was asked of any, for learned ones; tallies by policy and panel."""
+    for whom in (BEFOREHAND, FROM_THE_LOG):
+        those = [name for name in tallies if name.startswith(FIXED) == (whom == BEFOREHAND)]
+        if those:
+            detail = f". Covered: {', '.join(shown[name] for name in those)}"
+            found = {name: tallies[name] for name in those}
+            yield covers(_statement(family, whom), LINES, found, panel="all", detail=detail)
+
+
+def _statement(family: str, whom: str) -> str:
     what = {DEFAULT: "The certificate that is given by default", GAIN: "The certified improvement"}
     bound = what.get(family, f"The bound {family!r}")
-    return f"{bound} covers the truth in {1 - DELTA:.0%} of logs or more, for learned policies too"
+    return f"{bound} covers the truth in {1 - DELTA:.0%} of logs or more, for {whom}"
 
 
 def _figures(results: Results, folder: Path) -> list[Drawn]:
@@ -260,7 +266,7 @@ def _figures(results: Results, folder: Path) -> list[Drawn]:
 
 def _cells(sizes: Sizes) -> Iterator[Cell]:
     methods = {
-        "fixed softmax": Call(fixed, {"eta": 1.0}),
+        FIXED: Call(fixed, {"eta": 1.0}),
         "learned Gaussian": Call(learned, {"family": "gaussian", "method": "bound"}),
         "learned without pessimism": Call(learned, {"family": "gaussian", "method": "estimate"}),
         "learned mixed-logit": Call(learned, {"family": "mixed-logit", "method": "bound"}),
@@ -272,6 +278,13 @@ def _cells(sizes: Sizes) -> Iterator[Cell]:
         yield Cell(f"eta0={eta0:g}", parameters, problem, methods, sizes["rows"], sizes["logs"], solve_log)
 
 
+NOT_AS_PRINTED = (
+    "No interval is tested as the thesis prints it, so that the statements are this project's own. The lower ends of es, ips, "
+    "clip, ix, any-lambda and any-alpha pay no bias B_n, and that of harmonic only the part that can count too much: they are as "
+    "valid, and nearer. Where the thesis has one lambda, alpha or tau that is fixed beforehand, the best of a grid is taken here "
+    "and paid for. The bounds of London and Sakhi, from below in the thesis, have half of delta for that end; the upper ends are "
+    "this project's, and so is the sign of Sakhi et al. 1's."
+)
 SHAPE: dict[str, Any] = {"population": 400, "classes": 3, "dim": 3}
 COVERAGE = ES.experiment(
     "es-coverage",
@@ -292,6 +305,7 @@ COVERAGE = ES.experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
+        NOT_AS_PRINTED,
         "The population is finite, 300 made-up rows of 3 classes; logs are independent draws from it, so that the true value of "
         "any policy is a sum. Every family of bounds has delta = 0.05 for itself, shared over both ends and its grid; the "
         "default certificate is exponential and logarithmic smoothing with 0.05 for both together. Mixed-logit policies pay for "

@@ -129,6 +129,7 @@ class Claim:
 
     figure, standard_error   of the difference that should be above zero; of several, the least convincing one
     parts                    how many differences the statement is made of; how many of these hold, and how many are refuted
+    of_formulas              whether formulas alone decide it, whatever the worlds of a run are
     """
 
     statement: str
@@ -140,6 +141,7 @@ class Claim:
     detail: str = ""
     degrees: float = math.inf
     parts: tuple[int, int, int] = (1, 0, 0)
+    of_formulas: bool = False
 
     @property
     def holds(self) -> bool:
@@ -171,6 +173,7 @@ class Claim:
             "panel": self.panel,
             "detail": self.detail,
             "parts": dict(zip(PARTS, self.parts, strict=True)),
+            **({"of_formulas": True} if self.of_formulas else {}),
         }
 
     @classmethod
@@ -181,7 +184,7 @@ class Claim:
         return cls(
             plain["statement"], plain["thesis_lines"], math.nan if figure is None else figure,
             math.nan if error is None else error, plain["verdict"], plain["panel"], plain["detail"],
-            math.inf if degrees is None else degrees, (all_parts, held, refuted),
+            math.inf if degrees is None else degrees, (all_parts, held, refuted), plain.get("of_formulas", False),
         )  # fmt: skip
 
 

@@ -212,8 +212,8 @@ def _beyond(one: Claim, variant: str) -> Claim:
 
 
 def _at_smaller_sizes(one: Claim) -> Claim:
-    """What goes against a statement of the thesis in smaller worlds than its own does not refute it."""
-    if one.verdict != "refuted" or not one.thesis_lines:
+    """What goes against a statement of the thesis in smaller worlds than its own does not refute it; what formulas say does."""
+    if one.verdict != "refuted" or not one.thesis_lines or one.of_formulas:
         return one
     return replace(one, verdict="undecided", detail=SMALLER + one.detail)
 

@@ -5,7 +5,8 @@ seed, and returns columns, `value` and `mode_value` (of the policy's most probab
 the optimiser's steps, so that a forecast from a few of them knows what the others cost.
 
 Columns that end in "_by_group" have the final value in fixed groups of test users: errors of differences then contain what
-test users add (`harness/two_way.py`). A `collapsed` run lost everything, however steady it is at that.
+test users add (`harness/two_way.py`). A `collapsed` run lost everything, however steady it is at that, and what collapsed in
+every run is ahead of nothing.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from manyarms._base.text import in_words
 from manyarms._base.typing import Array, Bools, Ints
 from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
@@ -75,28 +77,49 @@ def final_by_group(results: Results, panel: str, method: str, column: str) -> Ar
     )
 
 
-def between(results: Results, one: Place, other: Place | None, column: str = "value") -> Measured:
+def between(
+    results: Results, one: Place, other: Place | None, column: str = "value", *, standing: bool = False
+) -> Measured:
     """The final value of a (panel, method), less that of another unless it is None, with runs and test users in its error.
 
     Methods of a panel share their logs, panels of a data set share their test users: differences are taken run by run and
-    group by group, so that what is common drops out.
+    group by group, so that what is common drops out. standing: what collapsed in every run is ahead of nothing, its lead counts
+    as none.
     """
     runs = results.cells[one[0]].runs
-    return between_choices(results, [one] * runs, None if other is None else [other] * runs, column)
+    return between_choices(results, [one] * runs, None if other is None else [other] * runs, column, standing=standing)
 
 
 def between_choices(
-    results: Results, ones: Sequence[Place], others: Sequence[Place] | None, column: str = "value"
+    results: Results,
+    ones: Sequence[Place],
+    others: Sequence[Place] | None,
+    column: str = "value",
+    *,
+    standing: bool = False,
 ) -> Measured:
     """`between` where every run has a (panel, method) of its own, such as the one that `best_elsewhere` chose for it."""
     sides = [ones] if others is None else [ones, others]
     values = [np.array([results.final(*place, column)[run] for run, place in enumerate(places)]) for places in sides]
     difference = values[0] - values[1] if len(values) > 1 else values[0]
+    kept = np.ones(len(difference))
+    if standing:
+        fallen = np.array([fell(results, *place, column).all() for place in ones])
+        kept[fallen & (difference > 0)] = 0.0
+    difference = kept * difference
     known = [groups for places in sides if (groups := _groups_of(results, places, column)) is not None]
     if len(known) < len(sides) or len({groups.shape for groups in known}) != 1:
         return measured(difference)
     table = known[0] - known[1] if len(known) > 1 else known[0]
-    return two_way(table, float(difference.mean()))
+    return two_way(kept[:, None] * table, float(difference.mean()))
+
+
+def fell(results: Results, panel: str, method: str, column: str = "value") -> Bools:
+    """(runs,): whether a run never left its start or ended below the logging policy, where that is known."""
+    name = COLLAPSED.get(column, "collapsed")
+    if name not in results.runs[panel, method, 0]:
+        return np.zeros(results.cells[panel].runs, dtype=bool)
+    return np.asarray(results.final(panel, method, name) > 0)
 
 
 def _groups_of(results: Results, places: Sequence[Place], column: str) -> Array | None:
@@ -116,9 +139,11 @@ def best_elsewhere(table: Array) -> Ints:
     return np.asarray((table.sum(axis=0) - table).argmax(axis=1))
 
 
-def lead(results: Results, panel: str, method: str, other: str, column: str = "value") -> Measured:
+def lead(
+    results: Results, panel: str, method: str, other: str, column: str = "value", *, standing: bool = False
+) -> Measured:
     """By how much a method's final value is above another's, run by run."""
-    return between(results, (panel, method), (panel, other), column)
+    return between(results, (panel, method), (panel, other), column, standing=standing)
 
 
 def finals(results: Results, panel: str, methods: Sequence[str], column: str = "value") -> dict[str, Measured]:
@@ -163,15 +188,8 @@ class Compared:
         return np.asarray(np.mean([self.over(method, column).mean(axis=1) for method in methods], axis=0))
 
     def collapsed(self, method: str, column: str = "value") -> Bools:
-        """(runs, panels): whether a run never left its start or ended below the logging policy, where that is known."""
-        name = COLLAPSED.get(column, "collapsed")
-        shown = [
-            self.results.final(panel, method, name) > 0
-            if name in self.results.runs[panel, method, 0]
-            else np.zeros(self.results.cells[panel].runs, dtype=bool)
-            for panel in self.panels
-        ]
-        return np.stack(shown, axis=1)
+        """(runs, panels): whether a run has collapsed."""
+        return np.stack([fell(self.results, panel, method, column) for panel in self.panels], axis=1)
 
     def spread(self, method: str, column: str = "value") -> Array:
         """(runs,): how much of the best panel's value is lost in the worst, 1 - min / max; what collapsed is worth nothing."""
@@ -188,7 +206,9 @@ class Compared:
         """A method is above every other in every panel; the figure is the least convincing lead."""
         results, panels = self.results, self.panels
         leads = {
-            f"{other} in {name}": lead(results, name, method, other, column) for name in panels for other in others
+            f"{other} in {name}": lead(results, name, method, other, column, standing=True)
+            for name in panels
+            for other in others
         }
         nearest, difference = least(leads)
         won = sum(value.above_zero for value in leads.values())
@@ -196,9 +216,13 @@ class Compared:
         shown = "; ".join(f"{name}: {listed(finals(results, name, (method, *others), column))}" for name in panels[:12])
         more = f" and {len(panels) - 12} more panels" if len(panels) > 12 else ""
         both = has_modes(results, panels[0])
+        fallen = [name for name in panels if fell(results, name, method, column).all()]
+        nothing = (
+            f"; {method} collapsed in all runs of {in_words(fallen)}, and is ahead of nothing there" if fallen else ""
+        )
         detail = (
             f"{won} of {len(leads)} comparisons hold, {gone} hold the other way round; the figure is the least convincing lead, "
-            f"over {nearest}. {IN_WORDS[column].capitalize() if both else 'Values'}: {shown}{more}"
+            f"over {nearest}{nothing}. {IN_WORDS[column].capitalize() if both else 'Values'}: {shown}{more}"
         )
         end = counted(column) if both else of_modes(column)
         return self.claim(statement + end, lines, difference, detail, list(leads.values()))
@@ -283,6 +307,6 @@ def on_every_data(judge: Callable[[Compared], Iterable[Claim]]) -> Callable[[Res
 
 __all__ = [
     "COLLAPSED", "IN_WORDS", "MODE", "Compared", "Place", "best_elsewhere", "between", "between_choices", "by_data", "counted",
-    "final_by_group", "finals", "flag_data", "lead", "learning_cell", "lost", "of_modes", "on_every_data", "one_thread",
+    "fell", "final_by_group", "finals", "flag_data", "lead", "learning_cell", "lost", "of_modes", "on_every_data", "one_thread",
     "rows_for",
 ]  # fmt: skip

@@ -106,7 +106,7 @@ def tally(found: Sequence[Statement]) -> str:
 
 
 def answer(claims: Sequence[Claim]) -> list[str]:
-    """What came out, in sentences: how many statements held, and which did not."""
+    """What came out, in sentences: how many statements held, and which did not; of this project's, those that are refuted."""
     found = statements(claims)
     of_thesis, beyond = ([one for one in found if one.of_thesis is kind] for kind in (True, False))
     texts = []
@@ -118,6 +118,9 @@ def answer(claims: Sequence[Claim]) -> list[str]:
         named = [one for one in of_thesis or beyond if one.verdict == verdict]
         if named and (verdict != "held" or len(named) == len(of_thesis or beyond)):
             texts.append(_named(verdict, named))
+    refuted = [one for one in beyond if one.verdict == "refuted"]
+    if of_thesis and refuted:
+        texts.append(_named("refuted, of this project's own", refuted))
     return texts
 
 

@@ -131,7 +131,7 @@ def highest_regret(results: Results, panel: str, agent: str, others: Sequence[st
     means = {name: measured(results.final(panel, name)) for name in others}
     worst = max(means, key=lambda name: means[name].mean)
     return claim(
-            f"{agent} is left out of the comparison for its very high regret", lines,
+            f"{agent}, left out of the comparison for its very high regret, has the highest", lines,
             gain(results, panel, worst, agent), panel=panel,
             detail=f"final regret of {agent} ({measured(results.final(panel, agent))}) less that of the highest "
             f"other, {worst} ({means[worst]}), in the same worlds",

@@ -143,6 +143,7 @@ GRID = METS.experiment(
     remarks=[
         *REMARKS,
         MODES_REMARK,
+        "That the gain becomes smaller when K/L decreases the thesis says without naming over whom; it is over LinTS and GLM-TS.",
         "The thesis does not print the numbers of effects behind “a higher L”: they are this project's choice.",
         "Equal marginal variance: weights uniform on [-1, 1] give an action the marginal covariance (σ₀² + ‖b_a‖² σ_Ψ²) I, and "
         "‖b_a‖² is L/3 on average, so that more effects also spread the actions' rewards. An effects' variance of 9/L keeps the "

@@ -135,8 +135,8 @@ CATALOGUES = LEARNED.experiment(
     order=17,
     title="Whole catalogues, from 41,000 to a million actions",
     thesis_lines="2304-2318",
-    question="At the sizes of the thesis, with scores as its authors' pipeline has them and with scaled ones: do policy-weighted "
-    "likelihoods outperform IPS-based objectives?",
+    question="In catalogues as large as the thesis's, with scores as its authors' pipeline has them and with scaled ones: do "
+    "policy-weighted likelihoods outperform IPS-based objectives?",
     setting="In {told}, cLPI, LPI, cIPS, IPS and ES learn policies over all actions for {epochs} epochs, {runs} times, each "
     "at the rate that validation users like best; on {reference} also at a constant 0.1 ({reference_rows} rounds of log, "
     "{reference_epochs} epochs), and at the authors' 5e-5 with batches of 32.",

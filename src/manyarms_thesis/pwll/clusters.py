@@ -32,7 +32,7 @@ def _claims(on: Compared) -> Iterator[Claim]:
         best = max(on.panels, key=lambda panel: float(on.results.final(panel, "POTEC", column).mean()))
         yield on.claim(
             f"cLPI outperforms POTEC even with the best number of clusters{counted(column)}", "5621",
-            lead(on.results, best, "cLPI", "POTEC", column),
+            lead(on.results, best, "cLPI", "POTEC", column, standing=True),
             f"best for POTEC: {best}; {listed(finals(on.results, best, ('POTEC', 'cLPI'), column))}",
         )  # fmt: skip
     statement = "MIPS and POTEC are unstable across numbers of clusters, cLPI is not"

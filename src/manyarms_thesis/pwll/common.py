@@ -85,7 +85,8 @@ COLLAPSE = (
     "A policy has collapsed where it ends below what the logging policy earns, or where it never left its start: its value "
     "within two "
     "standard errors of the start's, and its probabilities within 0.05 in total variation. Shares of collapsed runs stand in the "
-    "table. What collapsed counts as having lost everything where steadiness is compared."
+    "table. What collapsed counts as having lost everything where steadiness is compared, and what collapsed in every run is "
+    "ahead of nothing, however far behind another one is: such a lead counts as none."
 )
 ERRORS = (
     "Runs differ in the log, in the start and in the order of training; split, test users, embeddings and clusters are the "

@@ -146,13 +146,13 @@ def _of_gradient_ascent(results: Results) -> Iterator[Claim]:
     )  # fmt: skip
     zero = results.where(start="zero")
     yield _all(
-        "Gradient ascent on an IPS-based objective stays on its plateau the longer the more actions there are", "2163-2173",
+        "Gradient ascent on an IPS-based objective stays on its plateau the longer the more actions there are", "",
         _growing(results, "zero", "SGD"),
         "powers of ten, from one K to the next, as long as runs leave within the budget; steps: "
         + _shown(results, zero, [("cIPS", "SGD")]),
     )  # fmt: skip
     yield _all(
-        "PWLL has no such plateau: cLPI leaves within the budget from all starts, with all optimisers, at all K", "2207-2211",
+        "PWLL has no such plateau: cLPI leaves within the budget from all starts, with all optimisers, at all K", "",
         {
             f"{panel}, {optimiser}": measured(
                 np.log10(float(results.parameter(panel, "steps"))) - waited(results, panel, "cLPI", optimiser)

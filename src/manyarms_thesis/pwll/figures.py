@@ -169,10 +169,13 @@ def against_both(
     xlabel: str,
     *,
     seen: str = "",
+    ticks: Ticks = "at points",
 ) -> Iterator[Drawn]:
     """`against` for the most probable action, and for drawn actions."""
     for column, end in COUNTED:
-        yield against(results, groups, parameter, folder, f"{name}-{end}", title, xlabel, column=column, seen=seen)
+        yield against(
+            results, groups, parameter, folder, f"{name}-{end}", title, xlabel, column=column, seen=seen, ticks=ticks
+        )
 
 
 def by_batch(

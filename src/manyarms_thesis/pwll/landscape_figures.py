@@ -97,9 +97,10 @@ def shares(results: Results, steps: Sequence[str], folder: Path, name: str, titl
                 axis = axes[3 * row + place]
                 reached = (results.values(panel, label, "distance") <= NEAR).mean(axis=0)
                 side = round(len(reached) ** 0.5)
+                edge = WINDOW * side / (side - 1)  # starts reach to the window's edges: a cell is centred on its start
                 image = axis.imshow(
                     reached.reshape(side, side).T, origin="lower", vmin=0, vmax=1, cmap="cividis",
-                    extent=(-WINDOW, WINDOW, -WINDOW, WINDOW), aspect="auto",
+                    extent=(-edge, edge, -edge, edge), aspect="auto",
                 )  # fmt: skip
                 axis.set_title(f"{label}, {panel}")
                 axis.set_xlabel("start θ₁")

@@ -141,7 +141,7 @@ def _claims(results: Results) -> Iterator[Claim]:
     lost = {panel: measured(high[panel] - mean[panel]) for panel in panels}
     nearest, difference = least(lost)
     yield claim(
-        "The landscape has poor local maxima: a start ends below the best one on average", "2168-2173", difference, panel=nearest,
+        "Local maxima are worse than the best one: a start ends below it on average", "2168-2173", difference, panel=nearest,
         parts=list(lost.values()), detail=f"value of the best maximum less the mean over starts; values: {values}",
     )  # fmt: skip
     shares = {panel: measured(share) for panel, share in final("best_share").items()}

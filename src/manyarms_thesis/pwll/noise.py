@@ -53,7 +53,7 @@ def _claims(on: Compared) -> Iterator[Claim]:
         for column in (MODE, "value"):
             yield claim(
                 f"RegKL outperforms cLPI where noise and shift are large{counted(column)}", "5549",
-                lead(results, panel, "RegKL", "cLPI", column), panel=panel,
+                lead(results, panel, "RegKL", "cLPI", column, standing=True), panel=panel,
                 detail=listed(finals(results, panel, ("RegKL", "cLPI"), column)),
             )  # fmt: skip
 

@@ -90,7 +90,7 @@ def best_against_best(on: Compared, column: str) -> Claim:
     means = ", ".join(f"{agent} {on.over(agent, column).mean():.4g}" for agent in (*LIKELIHOODS, *ESTIMATES))
     return on.claim(
         f"PWLL objectives outperform IPS-based ones, each family's best in its best configuration{counted(column)}", "2307",
-        between_choices(on.results, best[0], best[1], column),
+        between_choices(on.results, best[0], best[1], column, standing=True),
         f"best of each family, chosen for every run by validation users and the other runs: {'; against '.join(shown)}; "
         f"means over all configurations: {means}",
     )  # fmt: skip

@@ -189,7 +189,8 @@ def _claims(results: Results) -> Iterator[Claim]:
     slopes = np.concatenate([_exponents(K, ips), _exponents(K, slow)])
     shown = ", ".join(f"{k:,.0f}: {a:,.0f} / {b:,.0f} / {c:,.0f}" for k, a, b, c in zip(K, ips, pwll, lpi, strict=True))
     yield claim(
-        "Gradient ascent on an IPS-based objective remains trapped for a number of iterations in proportion to K", "2163-2166",
+        "There are instances where gradient ascent on an IPS-based objective remains trapped for a number of iterations in "
+        "proportion to K", "2163-2166",
         for_all(0.02 - np.abs(slopes - 1)),
         detail="0.02 less the distance of the exponent from 1, from each K to the next and for two step sizes, none below "
         f"zero; exponents {extremes(slopes, '.4f')}; iterations at K, cIPS / cLPI / LPI: {shown}",

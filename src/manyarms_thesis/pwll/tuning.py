@@ -2,7 +2,8 @@
 
 A comparison of objectives at one setting is a comparison of settings: a ridge of 1 cripples whatever rests on a reward model. So
 each objective gets its own, chosen once for a world and a way to optimise, with a log that no run learns from and users that no
-run is tested on: the learning rate first, then its own parameter at that rate. Where the best is the last of what is tried, the
+run is tested on: a reward model's ridge first, at the first of the rates, then the learning rate, then any other parameter at
+that rate. Where the best is the last of what is tried, the
 grid is carried on by the same factor until it is not, at most CARRIED times. The choice is made for either way to count a policy
 (drawn actions, most probable action), as each is judged by what it was chosen for. Choices are the same in every process; the
 first that needs one stores it beside the results (MANYARMS_CACHE), for the others and for later runs.
@@ -101,7 +102,7 @@ def _chosen(text: str) -> dict[str, Choice]:
 
 
 def _searched(problem: Problem, spec: Mapping[str, Any]) -> dict[str, Choice]:
-    """One parameter after the other, the rate first; nothing here looks at test users."""
+    """One parameter after the other, a ridge and the rate first; nothing here looks at test users."""
     tuning, tried = problem.for_tuning(), dict[str, dict[str, float]]()
     best: dict[str, Choice] = {metric: {} for metric in METRICS}
 
@@ -112,7 +113,8 @@ def _searched(problem: Problem, spec: Mapping[str, Any]) -> dict[str, Choice]:
             tried[key] = _judged(tuning, spec["objective"], {**spec["how"], **candidate})
         return tried[key][metric]
 
-    for name in sorted(spec["grid"], key=lambda one: (one != "rate", one)):
+    # rates would otherwise be chosen with a reward model that a ridge of 1 cripples
+    for name in sorted(spec["grid"], key=lambda one: (one != "ridge", one != "rate", one)):
         values = sorted(float(value) for value in spec["grid"][name])
         for metric in METRICS:
             best[metric][name] = best_of(values, partial(score, metric, name), spec["carried"], ENDS.get(name, ANY))

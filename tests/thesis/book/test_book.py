@@ -100,6 +100,13 @@ def test_answers_are_filled_from_claims() -> None:
     assert filled(text, record_of("held")) == "It gains 2.00 ± 0.50, or so."
 
 
+def test_comparisons_are_counted() -> None:
+    several = [Measured(2.0, 0.5), Measured(0.1, 0.5), Measured(3.0, 0.5)]
+    claims = [claim("meTS is better", "1", several[1], parts=several, panel=f"K={K}") for K in (10, 20)]
+    records = {"mets-x": Record({"experiment": "mets-x"}, claims, {})}
+    assert filled("{#[held in part]mets-x: meTS | *}, {#mets-x: meTS | K=20}.", records) == "4 of 6, 2 of 3."
+
+
 def test_a_star_is_the_statement_over_all_of_its_worlds() -> None:
     records = record_of("held", "undecided")
     assert filled("{[held]mets-x: meTS}, {[held in part]mets-x: meTS | *}.", records) == "2.00 ± 0.50, 2.00 ± 0.50."

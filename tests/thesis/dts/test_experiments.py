@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from manyarms_thesis.dts import pretrained as pretraining
 from manyarms_thesis.dts.action_contexts import ACTION_CONTEXTS
 from manyarms_thesis.dts.agents import dts, hierts_of_top, misspecify
 from manyarms_thesis.dts.bound import bounded_world
+from manyarms_thesis.dts.bound_claims import _scenarios_by_rates
 from manyarms_thesis.dts.chains import CHAINS
 from manyarms_thesis.dts.common import SCALED, diffusion_world
 from manyarms_thesis.dts.misspecified import _comparable
@@ -25,7 +27,8 @@ from manyarms_thesis.dts.posterior import POSTERIOR
 from manyarms_thesis.dts.posterior_claims import MARKS
 from manyarms_thesis.dts.pretrained import pretrained, pretrained_dts, swiss_world
 from manyarms_thesis.dts.rules import RULES
-from manyarms_thesis.harness.claims import ratio
+from manyarms_thesis.harness.claims import Claim, ratio
+from manyarms_thesis.harness.experiments import _at_smaller_sizes
 from manyarms_thesis.harness.online import ACTION_CONTEXTS as ACTION_CONTEXTS_VARIANT
 from manyarms_thesis.harness.pages import experiment_page
 from manyarms_thesis.harness.results import Results
@@ -107,7 +110,7 @@ def test_the_agents_of_the_thesis() -> None:
         (cell.parameters["links"], cell.parameters["reward"]): set(cell.methods)
         for cell in find("dts-synthetic").cells("paper")
     }
-    assert by_kind["linear", "linear"] == {"dTS-LL", "LinTS", "LinUCB", "HierTS"}
+    assert by_kind["linear", "linear"] == {"dTS-LL", "LinTS", "LinUCB", "HierTS", "HierTS-2"}
     assert by_kind["linear", "logistic"] == {"dTS-LN", "dTS-LL", "GLM-TS", "UCB-GLM"}
     assert by_kind["network", "linear"] == {"dTS-NL", "dTS-NL, jacobian", "dTS-NL, moments", "LinTS", "LinUCB"}
     moments = {"dTS-NN, moments", "dTS-NL, moments"}
@@ -258,7 +261,8 @@ def test_claims_follow_the_regret(name: str) -> None:
     words = ("outperforms", "lower regret than", "remains superior")
     for ours, theirs, expected in ((1.0, 2.0, "held"), (2.0, 1.0, "refuted")):
         claims = experiment.claims(made_up(experiment, ours, theirs))
-        better = [made for made in claims if made.thesis_lines and any(word in made.statement for word in words)]
+        of_dts = [made for made in claims if made.thesis_lines and "dTS" in made.statement]
+        better = [made for made in of_dts if any(word in made.statement for word in words)]
         assert better
         assert all(made.verdict == expected for made in better if "by a factor" not in made.statement or ours < theirs)
 
@@ -275,3 +279,22 @@ def test_made_up_ratings_are_called_made_up() -> None:
     for made in claims:
         assert made.statement.startswith("[made-up ratings") == made.panel.startswith("MovieLens")
     assert "NOT MOVIELENS" in CHAINS.warnings()[0]
+
+
+@pytest.mark.parametrize(("theirs", "expected"), [(1.0, "held"), (2.0, "refuted")])
+def test_hierts_2_is_comparable_to_dts_where_regrets_are_near_each_other(theirs: float, expected: str) -> None:
+    claims = find("dts-synthetic").claims(made_up(find("dts-synthetic"), 1.0, theirs))
+    found = [made for made in claims if made.statement == "dTS-LL and HierTS-2 have comparable regret"]
+    assert found
+    assert {made.verdict for made in found} == {expected}
+    assert not any(made.thesis_lines for made in found)
+
+
+def test_what_formulas_refute_is_refuted_in_worlds_of_any_size() -> None:
+    by_rates = list(_scenarios_by_rates())
+    assert [made.verdict for made in by_rates] == ["refuted", "held", "held"]
+    for made in by_rates:
+        assert _at_smaller_sizes(made) == made == Claim.of_plain(made.plain())
+    measured = replace(by_rates[0], of_formulas=False)
+    assert _at_smaller_sizes(measured).verdict == "undecided"
+    assert "of_formulas" not in measured.plain()

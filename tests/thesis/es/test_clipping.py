@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from manyarms_thesis.catalogue import run
-from manyarms_thesis.es.clipping import CLIPPING, CORRECTIONS, estimates, logged_rounds, value_all
+from manyarms_thesis.es.clipping import CLIPPING, CORRECTIONS, biased, estimates, logged_rounds, value_all
 
 
 @pytest.mark.parametrize("name", ["IPS", "IPS-min", "IPS-max", "ES-α=0.9", "ES-β=0.9"])
@@ -49,3 +49,13 @@ def test_clipping_runs_from_start_to_end(tmp_path: Path) -> None:
     gained = [made for made in outcome.claims if made.statement.startswith("IPS does not converge")]
     assert gained[0].figure == pytest.approx(float(np.mean(0.001 * (50 - chosen))))
     assert set(results.final(panel, "IPS-min", "chosen")) == {50}
+
+
+def test_a_high_bias_is_that_of_the_other_clipping() -> None:
+    truth, noise = np.array([0.04, 0.06]), 0.001 * np.random.default_rng(0).standard_normal((3, 20, 2))
+    estimated = {"IPS": truth + noise[0], "IPS-min": 0.1 * truth + noise[1], "IPS-max": 0.1 * truth + noise[2]}
+    assert biased(estimated, truth, "p").verdict == "held"
+    assert (
+        biased({**estimated, "IPS-max": 0.4 * truth + noise[2]}, truth, "p").verdict == "held in part"
+    )  # high, and another
+    assert biased({**estimated, "IPS-max": estimated["IPS"]}, truth, "p").verdict == "refuted"

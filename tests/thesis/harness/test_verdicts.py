@@ -100,6 +100,9 @@ def test_statements_of_the_thesis_come_first_and_alone_count() -> None:
     texts = answer(claims)
     assert texts[0] == "Of 2 statements of the thesis: 1 held, 1 refuted." and "1 statement of this project" in texts[1]
     assert any(text.startswith("Refuted: theirs too") for text in texts)
+    assert not any("own" in text for text in texts)
+    texts = answer([*claims, of("refuted", "ours too", lines="")])
+    assert texts[-1].startswith("Refuted, of this project's own: ours too")
     assert figure_of(Claim("s", "1", 2.0, math.nan, "undecided")) == "2 (no standard error)"
 
 

@@ -233,7 +233,7 @@ def test_the_experiment_in_small(tmp_path: Path) -> None:
     made = {claim.statement.split(":")[0]: claim for claim in ESCAPE.claims(results)}
     assert all(np.isfinite(claim.figure) for claim in made.values())
     assert made["At the uniform policy the gradient of cIPS is that of cLPI over K"].holds
-    assert {claim.thesis_lines for claim in made.values()} == {"", "2163-2173", "2207-2211"}
+    assert {claim.thesis_lines for claim in made.values()} == {""}, "the thesis speaks of other instances"
     drawings = ESCAPE.figures(results, tmp_path)
     assert [one.path.stem for one in drawings] == ["escape", "values", "epsilon"]
     assert all(one.path.with_suffix(".png").exists() and one.caption.endswith(".") for one in drawings)

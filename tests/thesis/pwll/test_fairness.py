@@ -14,7 +14,7 @@ from manyarms.worlds.interactions import InteractionWorld, UserPart
 from manyarms_thesis.harness.claims import Measured, standard_errors
 from manyarms_thesis.harness.data import MADE_UP
 from manyarms_thesis.harness.learning import COLLAPSED, MODE, Compared, between, lead
-from manyarms_thesis.harness.results import Results
+from manyarms_thesis.harness.results import BY_GROUP, Results
 from manyarms_thesis.harness.spec import Call, Cell, solve
 from manyarms_thesis.harness.two_way import two_way, with_groups_left_out
 from manyarms_thesis.pwll import tuning
@@ -210,6 +210,27 @@ def test_what_collapsed_is_not_steady() -> None:
     np.testing.assert_allclose(both.spread("flat"), 1.0)
     made = both.steadier(["fine"], ["flat"], "fine is steady", "2307")
     assert made.holds and "collapsed" in made.detail and "flat 6" in made.detail
+
+
+@pytest.mark.parametrize("gone", [[1.0, 1.0, 1.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+def test_what_collapsed_in_every_run_is_ahead_of_nothing(gone: list[float]) -> None:
+    """Of two policies that lost everything one is above the other by chance, or by what its start was worth."""
+    cells = [Cell("p", {"data": MADE_UP}, Call(dict), {"better": Call(dict), "worse": Call(dict)}, 1, 3, solve)]
+    rows: dict[tuple[str, str, int], Any] = {}
+    rng = np.random.default_rng(0)
+    for r, flag in enumerate(gone):
+        for name, level in (("better", 0.02), ("worse", 0.01)):
+            groups = level + 0.0001 * rng.standard_normal(10)
+            rows["p", name, r] = {
+                "value": np.array(groups.mean()), f"value{BY_GROUP}": groups, "collapsed": np.array(flag),
+            }  # fmt: skip
+    on = Compared(Results("x", "smoke", cells, rows), ["p"])
+    made = on.ahead("better", ["worse"], "it is better", "2307")
+    assert made.holds is not all(gone) and ("ahead of nothing" in made.detail) is all(gone)
+    behind = on.ahead("worse", ["better"], "it is better", "2307")  # nothing is taken off what it is behind by
+    assert behind.verdict == "refuted" and behind.figure == pytest.approx(-0.01, abs=1e-4)
+    # the difference itself can still be asked for
+    assert lead(on.results, "p", "better", "worse").mean == pytest.approx(0.01, abs=1e-4)
 
 
 def test_short_contexts_have_the_same_rewards() -> None:
