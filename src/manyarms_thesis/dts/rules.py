@@ -99,7 +99,7 @@ def _cells(sizes: Sizes) -> list[Cell]:
 
 def _shared_cells(sizes: Sizes) -> list[Cell]:
     cells = []
-    for K, d, L, rounds, runs in sizes["shared"]:
+    for K, d, L, rounds in sizes["shared"]:
         agents = {LINTS: Call(lints)}
         agents |= {rule: Call(dts, {"approximation": rule}) for rule in (THESIS, JACOBIAN, MOMENTS)}
         if rounds < 2 * K:
@@ -107,12 +107,12 @@ def _shared_cells(sizes: Sizes) -> list[Cell]:
         told = {"actions": K, "dim": d, "depth": L, "links": "network", "scaled": False, "reward": "linear"}
         parameters = {"chain": "shared", "K": K, "d": d, "L": L, "noise": 1.0, "contexts": "one"}
         panel = f"shared chain, K={K:,}, d={d}, L={L}, {rounds:,} rounds"
-        cells.append(Cell(panel, parameters, Call(diffusion_world, told), agents, rounds, runs, rule_regret))
+        cells.append(Cell(panel, parameters, Call(diffusion_world, told), agents, rounds, sizes["runs"], rule_regret))
     return cells
 
 
 def _own_cells(sizes: Sizes) -> list[Cell]:
-    K, rounds, runs = sizes["own"]
+    K, rounds = sizes["own"]
     prior = {"data": "swiss-roll", "size": sizes["n"], "depth": sizes["depth"], **sizes.get("training", {})}
     told = {"prior": prior, "preparations": sizes["preparations"]}
     rules = {rule: Call(pretrained_dts, {**told, "approximation": rule}) for rule in (THESIS, PARTICLES, MOMENTS)}
@@ -125,7 +125,7 @@ def _own_cells(sizes: Sizes) -> list[Cell]:
                 "one per action context", "a context per action"
             )
             world = Call(swiss_world, {"actions": K, "noise": noise})
-            cell = Cell(panel, parameters, world, agents, rounds, runs, task)
+            cell = Cell(panel, parameters, world, agents, rounds, sizes["runs"], task)
             cells.append(cell if contexts == "one" else replace(cell, variant=ACTION_CONTEXTS))
     return cells
 
@@ -194,19 +194,19 @@ RULES = DTS.experiment(
     title="Which rule for evidence about a diffusion, and when",
     thesis_lines="1286-1300, 3539-3566",
     scales={
-        # shared: K, d, L, rounds, runs; own: K, rounds, runs
+        # shared: K, d, L, rounds; own: K, rounds
         "smoke": {
-            "shared": [[20, 5, 2, 50, 2], [200, 5, 2, 50, 2]], "offered": 10, "own": [12, 40, 2], "noise": [1.0, 0.3],
+            "runs": 2, "shared": [[20, 5, 2, 50], [200, 5, 2, 50]], "offered": 10, "own": [12, 40], "noise": [1.0, 0.3],
             "n": 200, "depth": 5, "preparations": 1, "training": {"epochs": 100},
         },
         "quick": {
-            "shared": [[100, 5, 2, 2_000, 6], [100, 20, 4, 2_000, 4], [2_000, 5, 2, 3_000, 4]], "offered": 100,
-            "own": [100, 1_000, 6], "noise": [1.0, 0.3], "n": 10_000, "depth": DEPTH, "preparations": 1,
+            "runs": 6, "shared": [[100, 5, 2, 2_000], [100, 20, 4, 2_000], [2_000, 5, 2, 3_000]], "offered": 100,
+            "own": [100, 1_000], "noise": [1.0, 0.3], "n": 10_000, "depth": DEPTH, "preparations": 1,
             "context_K": 1_000,
         },
         "paper": {
-            "shared": [[100, 5, 2, 5_000, 16], [100, 20, 4, 5_000, 16], [10_000, 5, 2, 5_000, 16]], "offered": 100,
-            "own": [100, 5_000, 16], "noise": [1.0, 0.3], "n": 10_000, "depth": DEPTH, "preparations": 4,
+            "runs": 16, "shared": [[100, 5, 2, 5_000], [100, 20, 4, 5_000], [10_000, 5, 2, 5_000]], "offered": 100,
+            "own": [100, 5_000], "noise": [1.0, 0.3], "n": 10_000, "depth": DEPTH, "preparations": 4,
             "context_K": 1_000,
         },
     },
@@ -220,8 +220,9 @@ RULES = DTS.experiment(
     accuracy=CONTEXT_ACCURACY,
     question="There are several ways to update a diffusion prior with what was observed: which one should a practitioner use, "
     "and when?",
-    setting="Shared chains with random network links, sizes (K, d, L, rounds, runs) = {shared}; and a chain for each of the "
-    "items on a Swiss roll, (K, rounds, runs) = {own}, noise σ = {noise}. dTS by each rule, and LinTS, meet the same worlds.",
+    setting="Shared chains with random network links, sizes (K, d, L, rounds) = {shared}; and a chain for each of the "
+    "items on a Swiss roll, (K, rounds) = {own}, noise σ = {noise}. dTS by each rule, and LinTS, meet the same worlds, {runs} of "
+    "each.",
     remarks=[
         GIVEN_PRIORS,
         ACTION_CONTEXTS_REMARK + " The shared chain with more than 1,000 actions is left out there: it is too dear.",

@@ -71,7 +71,7 @@ PESSIMISM = LEARNED.experiment(
     "({weights}) from the logging policy's embeddings, as cLPI does without one, {runs} times each.",
     scales={
         "smoke": SMOKE | {"weights": [0.0, 0.01, 100.0]},
-        "quick": LARGE | {"weights": [0.0, 0.0001, 0.01, 100.0]},
+        "quick": LARGE | {"weights": [0.0, 0.0001, 0.01]},
         "paper": PAPER | {"weights": [0.0, 0.0001, 0.001, 0.01, 0.1, 1.0, 10.0, 100.0]},
     },
     build=_cells,
