@@ -23,7 +23,8 @@ The experiments of the thesis that manyarms implements, run again with independe
 each of its statements became a difference that should be above zero, measured over runs on the same problems.
 
 - **held**: the difference is above zero by two standard errors (more where there are few runs: Student's quantile);
-- **refuted**: it is below zero by as much, in worlds of the thesis's own sizes (of ours, where it prints none), or formulas alone say so;
+- **refuted**: it is below zero by as much, in worlds of the thesis's own sizes (of ours, where it prints none) or by formulas
+  alone;
 - **undecided**: neither; or there is no standard error; or it is below zero by as much, but in worlds that are smaller than
   the thesis's, which refute nothing: these are counted by themselves, and marked ▽;
 - **held in part**: some of the differences, or of the worlds, that the statement is about hold, and others do not.
