@@ -42,7 +42,7 @@ SIZES: Mapping[str, Mapping[str, Any]] = {
         "rounds": 6, "runs": 2, "K": [5], "n": 20, "d": 2, "depth": 3, "preparations": 1, "training": TINY,
     },
     "dts-rules": {
-        "shared": [[5, 3, 2, 12, 2], [9, 3, 2, 6, 2]], "offered": 3, "own": [5, 6, 2], "noise": [1.0, 0.3], "n": 20,
+        "runs": 2, "shared": [[5, 3, 2, 12], [9, 3, 2, 6]], "offered": 3, "own": [5, 6], "noise": [1.0, 0.3], "n": 20,
         "depth": 3, "preparations": 1, "training": TINY,
     },
     "dts-images": {
