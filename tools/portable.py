@@ -84,7 +84,11 @@ def features_of_the_processor() -> set[str]:
 
 def disabled(prefixes: Sequence[str]) -> str:
     """The features that this NumPy can leave out and this processor has, those that begin so (others would be refused)."""
-    answer = subprocess.run([sys.executable, "-c", FEATURES_OF_NUMPY], capture_output=True, text=True, check=True)
+    # asked as if nothing were disabled yet: what the caller's environment leaves out would be missing from the answer
+    bare = {name: value for name, value in os.environ.items() if name != "NPY_DISABLE_CPU_FEATURES"}
+    answer = subprocess.run(
+        [sys.executable, "-c", FEATURES_OF_NUMPY], capture_output=True, text=True, check=True, env=bare
+    )
     return " ".join(name for name in json.loads(answer.stdout) if name.startswith(tuple(prefixes)))
 
 

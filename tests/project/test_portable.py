@@ -42,6 +42,13 @@ def test_numpy_takes_the_environment_without_a_warning(portable: ModuleType) -> 
     assert json.loads(answer.stdout) == []
 
 
+def test_what_is_disabled_already_is_disabled_still(portable: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A configuration replaces the caller's own list: it must name what that list has, too."""
+    everything = portable.disabled(("",))
+    monkeypatch.setenv("NPY_DISABLE_CPU_FEATURES", " ".join(everything.split()[-1:]))
+    assert portable.disabled(("",)) == everything
+
+
 def test_wide_registers_are_asked_for_only_where_they_are(portable: ModuleType) -> None:
     assert portable.CONFIGURATIONS["skylakex"].needs == "avx512f"
     if Path("/proc/cpuinfo").exists() and os.uname().machine == "x86_64":
