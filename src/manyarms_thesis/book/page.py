@@ -70,9 +70,12 @@ def _overview(
         names = [one.name for one in experiments.values() if one.place[0] == chapter.number and one.name in records]
         yield row(f"[{chapter.title}](#{chapter.anchor})", [records[name] for name in names])
     yield row("together", records.values())
-    full = [one for one in records.values() if not one.about["smaller_than_the_thesis"]]
+    full, smaller = (
+        [one for one in records.values() if bool(one.about["smaller_than_the_thesis"]) is kind]
+        for kind in (False, True)
+    )
     yield row("… of these, in worlds of the full sizes", full)
-    yield row("… in smaller ones", [one for one in records.values() if one not in full])
+    yield row("… in smaller ones", smaller)
     yield ""
     some = sum(bool(one.about["fewer_than_the_thesis"]) for one in full)
     yield (
