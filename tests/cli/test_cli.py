@@ -73,7 +73,7 @@ def test_a_part_of_an_experiment(tmp_path: Path) -> None:
         "reproduce", MISSPECIFIED.name, "--scale", "smoke", "--runs", "2", "--only", "K=20", *folders, "--workers", "1"
     )
     assert result.exit_code == 0, result.output
-    record = json.loads((tmp_path / f"{MISSPECIFIED.name}.json").read_text())
+    record = json.loads((tmp_path / f"{MISSPECIFIED.name}.part.json").read_text())
     assert record["command"].endswith("--scale smoke --runs 2 --only K=20")
     assert record["sizes"]["runs"] == 2 and record["fewer_than_the_thesis"] == {"K": [[20], [20, 40]]}
     assert record["command"] in (tmp_path / "out" / "report.html").read_text()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from manyarms._base.text import duration, in_words
@@ -39,6 +40,8 @@ this page comes from the records in the folder `results` of the repository, each
 LEAST = re.compile(r"; least convincing(?: step)?: (?P<one>[^;]+)|least convincing lead, over (?P<lead>.+?) in ")
 WORLDS = {"held": "✓", "held in part": "◐", "refuted": "✗", "undecided": "?"}
 BELOW_ZERO_HERE = "▽"
+LARGER = " ◆"  # of the part that was run at larger sizes
+IN_PART = "What is marked ◆ is of a part that was run by itself, and stands in the place of what the other run has:"
 
 
 def page_of(
@@ -61,26 +64,27 @@ def _overview(
     yield "| chapter | statements | " + " | ".join(VERDICTS) + " | of these below zero, in smaller worlds |"
     yield "| --- |" + " ---: |" * (2 + len(VERDICTS))
 
-    def row(title: str, some: Iterable[Record]) -> str:
-        found = [one for record in some for one in statements(record.claims) if one.of_thesis]
-        verdicts = [sum(one.verdict == verdict for one in found) for verdict in VERDICTS]
-        return f"| {title} | {' | '.join(map(str, [len(found), *verdicts, sum(one.against for one in found)]))} |"
+    def row(title: str, found: Iterable[Statement]) -> str:
+        told = [one for one in found if one.of_thesis]
+        verdicts = [sum(one.verdict == verdict for one in told) for verdict in VERDICTS]
+        return f"| {title} | {' | '.join(map(str, [len(told), *verdicts, sum(one.against for one in told)]))} |"
 
+    found = {name: statements(record.claims) for name, record in records.items()}
     for chapter in chapters:
         names = [one.name for one in experiments.values() if one.place[0] == chapter.number and one.name in records]
-        yield row(f"[{chapter.title}](#{chapter.anchor})", [records[name] for name in names])
-    yield row("together", records.values())
-    full, smaller = (
-        [one for one in records.values() if bool(one.about["smaller_than_the_thesis"]) is kind]
-        for kind in (False, True)
-    )
-    yield row("… of these, in worlds of the full sizes", full)
-    yield row("… in smaller ones", smaller)
+        yield row(f"[{chapter.title}](#{chapter.anchor})", chain.from_iterable(found[name] for name in names))
+    yield row("together", chain.from_iterable(found.values()))
+    for words, kind in (("… of these, in worlds of the full sizes", True), ("… in smaller ones", False)):
+        yield row(words, (one for name in found for one in found[name] if records[name].is_full(one.claims) is kind))
     yield ""
+    full = [one for one in records.values() if not one.about["smaller_than_the_thesis"]]
     some = sum(bool(one.about["fewer_than_the_thesis"]) for one in full)
+    parts = sum(one.part is not None for one in records.values() if one not in full)
     yield (
         f"Of {len(experiments)} experiments {len(records)} have a stored result, {len(full)} of them in worlds of the full sizes "
-        f"({some} with some of these alone); each says below what it was run with"
+        f"({some} with some of these alone)"
+        + (f", {parts} more in part" if parts else "")
+        + "; each says below what it was run with"
         + (", and the others that they have not been run.\n" if len(records) < len(experiments) else ".\n")
     )
 
@@ -107,16 +111,18 @@ def _experiment(experiment: Experiment, record: Record | None) -> Iterator[str]:
         return
     yield f"{experiment.question} {record.about['setting']}\n"
     yield f"{how(record.about)}\n"
+    if record.part is not None:
+        yield f"{IN_PART} {how(record.part.about)}\n"
     for note in record.about["notes"]:
         yield f"**Note.** {note}\n"
     found = statements(record.claims)
     of_thesis, beyond = ([one for one in found if one.of_thesis is kind] for kind in (True, False))
     if of_thesis:
         yield f"The thesis's statements: {tally(of_thesis)}.\n"
-        yield from _table(of_thesis, experiment.name)
+        yield from _table(of_thesis, record)
     if beyond:
         yield f"Beyond the thesis: {tally(beyond)}.\n"
-        yield from _table(beyond, experiment.name)
+        yield from _table(beyond, record)
 
 
 def how(about: Mapping[str, Any]) -> str:
@@ -139,22 +145,25 @@ def how(about: Mapping[str, Any]) -> str:
     return f"`{about['command']}` (seed {about['seed']}; {said}{took}; {about['finished']}; {versions})."
 
 
-def _table(found: Sequence[Statement], name: str) -> Iterator[str]:
+def _table(found: Sequence[Statement], record: Record) -> Iterator[str]:
     yield "| statement | section | verdict | difference ± standard error |"
     yield "| --- | --- | --- | --- |"
     for one in found:
         verdict = f"**{one.verdict}**" + (f" {BELOW_ZERO_HERE}" if one.against else "")
-        yield f"| {_cell(one.text)} | {one.sections or '–'} | {verdict} | {_measurements(one, name)} |"
+        yield f"| {_cell(one.text)} | {one.sections or '–'} | {verdict} | {_measurements(one, record)} |"
     yield ""
 
 
-def _measurements(one: Statement, name: str) -> str:
+def _measurements(one: Statement, record: Record) -> str:
     """One figure, or those of every world."""
     if len(one.claims) == 1 and not one.claims[0].panel:
         return figure_of(one.claims[0])
-    shown = [f"{_mark(claim)} {_cell(_world(claim))}: {figure_of(claim)}" for claim in one.claims[:MOST_WORLDS]]
+    shown = [
+        f"{_mark(claim)} {_cell(_world(claim))}{LARGER if record.is_of_part(claim) else ''}: {figure_of(claim)}"
+        for claim in one.claims[:MOST_WORLDS]
+    ]
     more = len(one.claims) - MOST_WORLDS
-    return "<br>".join([*shown, f"and {more} more in results/{name}.json"] if more > 0 else shown)
+    return "<br>".join([*shown, f"and {more} more in results/{record.name}.json"] if more > 0 else shown)
 
 
 def _mark(claim: Claim) -> str:

@@ -2,8 +2,9 @@
 
     part_of(find("mets-grid"), "paper", runs=10, only={"K": ["20", "100"]})
 
-Panels are chosen by what describes them (the columns of the results: K, d, data ...), so that each that is left is a panel of the
-whole, with its world, methods and seeds, and a part of "paper" judges the thesis's statements at the thesis's sizes.
+Panels are chosen by what describes them (the columns of the results: K, d, data ..., and the variant of the world), so that each
+that is left is a panel of the whole, with its world, methods and seeds, and a part of "paper" judges the thesis's statements at
+the thesis's sizes. Some of the methods may be chosen as well: those that are left are what they are in the whole.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from manyarms_thesis.harness.experiments import TOLD, Experiment, Sizes
 from manyarms_thesis.harness.spec import Cell
 
 RUNS = "runs"
+METHOD, VARIANT, PRINTED = (
+    "method",
+    "variant",
+    "printed",
+)  # a world as the thesis prints it is no variant, and has no name
 
 
 def part_of(
@@ -63,26 +69,49 @@ def _fewer_runs(experiment: str, sizes: Sizes, runs: int) -> dict[str, int]:
 
 
 def _with(cells: Sequence[Cell], wanted: Mapping[str, Sequence[Any]]) -> list[Cell]:
-    """The panels whose columns have wanted values."""
-    return [cell for cell in cells if all(cell.parameters.get(name) in values for name, values in wanted.items())]
+    """The panels whose columns have wanted values, with the methods that are wanted."""
+    columns = {name: values for name, values in wanted.items() if name != METHOD}
+    left = [cell for cell in cells if all(_column(cell, name) in values for name, values in columns.items())]
+    if METHOD not in wanted:
+        return left
+    few = [{name: call for name, call in cell.methods.items() if name in wanted[METHOD]} for cell in left]
+    return [replace(cell, methods=methods) for cell, methods in zip(left, few, strict=True) if methods]
+
+
+def _column(cell: Cell, name: str) -> Any:
+    """What a panel has in a column; None where it has no such column."""
+    return (cell.variant or PRINTED) if name == VARIANT else cell.parameters.get(name)
 
 
 def _values(cells: Sequence[Cell], experiment: str, name: str) -> list[Any]:
     """The values that a column has among panels, in their order."""
-    columns = {key: None for cell in cells for key in cell.parameters}
+    if name == METHOD:
+        return list(dict.fromkeys(method for cell in cells for method in cell.methods))
+    columns = {key: None for cell in cells for key in (*cell.parameters, VARIANT)} | {METHOD: None}
     if name not in columns:
-        expected = "one of " + ", ".join(columns) if columns else f"none: {experiment} has nothing to choose among"
-        raise InvalidInput("only", repr(name), expected)
-    return list(dict.fromkeys(cell.parameters[name] for cell in cells if name in cell.parameters))
+        raise InvalidInput("only", repr(name), "one of " + ", ".join(columns))
+    return list(dict.fromkeys(_column(cell, name) for cell in cells if name == VARIANT or name in cell.parameters))
 
 
 def _wanted(there: Sequence[Any], name: str, values: Sequence[str]) -> list[Any]:
     """The values of a column that are wanted, in its own order."""
-    unknown = [value for value in values if value not in map(str, there)]
-    if unknown or not values:
+    known = {_one_text(str(value).split(",")): value for value in there}
+    found, unknown, left = list[str](), list[str](), list(values)
+    while left:  # a value with commas comes in pieces, as the command line has cut it
+        longest = next((n for n in range(len(left), 0, -1) if _one_text(left[:n]) in known), None)
+        if longest is None:
+            unknown.append(left.pop(0))
+        else:
+            found.append(_one_text(left[:longest]))
+            left = left[longest:]
+    if unknown or not found:
         came = ", ".join(map(repr, unknown)) or "no value"
         raise InvalidInput("only", f"{came} for {name}", "some of " + ", ".join(map(str, there)))
-    return [value for value in there if str(value) in values]
+    return [value for text, value in known.items() if text in found]
+
+
+def _one_text(pieces: Sequence[str]) -> str:
+    return ",".join(piece.strip() for piece in pieces)
 
 
 __all__ = ["part_of"]

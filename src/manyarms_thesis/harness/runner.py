@@ -29,7 +29,7 @@ from manyarms_thesis.harness.pages import experiment_page
 from manyarms_thesis.harness.progress import tracking
 from manyarms_thesis.harness.results import Outcomes, Results
 from manyarms_thesis.harness.spec import Item, items_of, worlds_met
-from manyarms_thesis.harness.store import store
+from manyarms_thesis.harness.store import names_of, store
 from manyarms_thesis.harness.work import MADE_WITH, RUN_SECONDS, execute, versions_here, versions_of
 
 FILES = ("results.parquet", "claims.json", "report.html")
@@ -76,9 +76,7 @@ def run(
     count = validate.count("workers", workers_wanted if workers_wanted is not None else cores())
     on = checked_on(on)
     seed = validate.seed(seed)
-    store_folder = (
-        None if kept is None else require_folder("kept", kept, f"{experiment.name}.json", f"{experiment.name}.csv")
-    )
+    store_folder = None if kept is None else require_folder("kept", kept, *names_of(experiment))
     cells = experiment.cells(scale)
     require_extras()
     started = time.monotonic()

@@ -3,7 +3,9 @@
     results/NAME.json   the command, seed, scale, sizes, versions, time and data; the setting in words; every claim
     results/NAME.csv    means and standard errors over runs: variant, panel, method, column, at, mean, standard_error, runs
 
-They are small, differ line by line from release to release, and are what docs/reproduction.md is made of.
+They are small, differ line by line from release to release, and are what docs/reproduction.md is made of. A part of an experiment
+(some of its panels, at larger sizes than all of them can be run at) is stored as NAME.part.json beside the whole; where both are
+about the same, what the part says stands in the whole's place.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ import csv
 import io
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from manyarms_thesis.harness.results import Results
 
 MOST_POINTS = 20  # of a curve
 ALONG = ("round", "epoch", "step")  # what curves are drawn against
+PART = ".part"  # of a record's name, before its ending
 HEADER = ("variant", "panel", "method", "column", "at", "mean", "standard_error", "runs")
 
 
@@ -48,16 +51,26 @@ Curves = Mapping[tuple[str, str, str, str], list[Point]]
 
 @dataclass(frozen=True)
 class Record:
-    """A stored result."""
+    """A stored result; part: of some of its panels by themselves, whose claims and curves have taken the place of others."""
 
     about: Mapping[str, Any]
     claims: list[Claim]
     curves: Curves
+    part: Record | None = None
 
     @property
     def name(self) -> str:
         """Of the experiment."""
         return str(self.about["experiment"])
+
+    def is_of_part(self, one: Claim) -> bool:
+        """Whether a claim is of the part."""
+        return self.part is not None and one in self.part.claims
+
+    def is_full(self, claims: Sequence[Claim]) -> bool:
+        """Whether all of some claims are about worlds of the thesis's sizes."""
+        whole, part = (one is None or not one.about["smaller_than_the_thesis"] for one in (self, self.part))
+        return all(part if self.is_of_part(one) else whole for one in claims)
 
 
 def store(
@@ -75,10 +88,16 @@ def store(
         "setting": experiment.setting_at(results.scale),
         "claims": [one.plain() for one in claims],
     }
-    record, summary = (folder / f"{experiment.name}{ending}" for ending in (".json", ".csv"))
+    record, summary = (folder / name for name in names_of(experiment))
     write_text_atomically(record, json.dumps(about, indent=1, ensure_ascii=False) + "\n")
     write_text_atomically(summary, summary_of(experiment, results))
     return [record, summary]
+
+
+def names_of(experiment: Experiment) -> tuple[str, str]:
+    """The names of the files of its record and of its summary."""
+    name = experiment.name + (PART if experiment.chosen else "")
+    return f"{name}.json", f"{name}.csv"
 
 
 def summary_of(experiment: Experiment, results: Results) -> str:
@@ -123,7 +142,29 @@ def _short(value: float) -> str:
 
 def read_records(folder: Path) -> dict[str, Record]:
     """The stored results of a folder by the names of their experiments."""
-    return {path.stem: read_record(path) for path in sorted(Path(folder).glob("*.json"))}
+    read = {path.stem: read_record(path) for path in sorted(Path(folder).glob("*.json"))}
+    wholes = {name: one for name, one in read.items() if not name.endswith(PART)}
+    parts = {name.removesuffix(PART): one for name, one in read.items() if name.endswith(PART)}
+    alone = {name: one for name, one in parts.items() if name not in wholes}
+    joint = {name: with_part(one, parts[name]) if name in parts else one for name, one in wholes.items()}
+    return dict(sorted((joint | alone).items()))
+
+
+def with_part(whole: Record, part: Record) -> Record:
+    """A record in which claims and panels of the part stand in the place of the whole's own; new ones follow the statement's."""
+    told = {_about(one): one for one in part.claims}
+    claims = [told.pop(_about(one), one) for one in whole.claims]
+    for one in told.values():
+        same = [place for place, other in enumerate(claims) if _about(other)[:2] == _about(one)[:2]]
+        claims.insert(same[-1] + 1 if same else len(claims), one)
+    panels = {(variant, panel) for variant, panel, _, _ in part.curves}
+    left = {key: points for key, points in whole.curves.items() if key[:2] not in panels}
+    return replace(whole, claims=claims, curves={**left, **part.curves}, part=part)
+
+
+def _about(one: Claim) -> tuple[str, bool, str]:
+    """What a claim is about: the same of a whole and of a part."""
+    return one.statement, bool(one.thesis_lines), one.panel
 
 
 def read_record(path: Path) -> Record:
@@ -144,4 +185,6 @@ def read_record(path: Path) -> Record:
     return Record(about, claims, curves)
 
 
-__all__ = ["Curves", "Point", "Record", "read_record", "read_records", "store", "summary_of"]
+__all__ = [
+    "Curves", "Point", "Record", "names_of", "read_record", "read_records", "store", "summary_of", "with_part",
+]  # fmt: skip

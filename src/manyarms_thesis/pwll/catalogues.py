@@ -57,7 +57,7 @@ def _cells(sizes: Sizes) -> Iterator[Cell]:
 @on_every_data
 def _claims(every: Compared) -> Iterator[Claim]:
     on = every.where(optimisation=TUNED)
-    there = on.results.methods(on.panels[0])
+    there = on.results.methods(on.panels[0]) if on.panels else []
     for name in [name for name in LIKELIHOODS if name in there]:
         others = [other for other in ESTIMATES if other in there]
         yield from on.ahead_both(name, others, f"PWLL objectives outperform IPS-based objectives: {name}", "2307")

@@ -7,6 +7,7 @@ import math
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,13 @@ from manyarms_thesis.book.page import _world, verdict_follows
 from manyarms_thesis.book.pictures import lighter
 from manyarms_thesis.catalogue import SCALES, catalogue
 from manyarms_thesis.harness.claims import Claim, Measured, claim
-from manyarms_thesis.harness.store import Record, read_records
+from manyarms_thesis.harness.store import Record, read_record, read_records, with_part
 
 ROOT = Path(__file__).parents[3]
 RESULTS, DOCS = ROOT / "results", ROOT / "docs"
 RECORDS = read_records(RESULTS)
-STORED = pytest.mark.parametrize("record", RECORDS.values(), ids=lambda one: one.name)
+FILES = sorted(RESULTS.glob("*.json"))  # wholes, and parts beside them
+STORED = pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +63,8 @@ def test_every_experiment_has_an_entry(made: Path) -> None:
 
 
 @STORED
-def test_verdicts_follow_from_the_stored_figures(record: Record) -> None:
+def test_verdicts_follow_from_the_stored_figures(path: Path) -> None:
+    record = read_record(path)
     # some of the worlds, like smaller ones, refute nothing
     smaller = bool(record.about["smaller_than_the_thesis"]) or "--only" in record.about["command"]
     for one in record.claims:
@@ -69,17 +72,21 @@ def test_verdicts_follow_from_the_stored_figures(record: Record) -> None:
 
 
 @STORED
-def test_what_follows_from_a_stored_claim_is_stored_as_it_follows(record: Record) -> None:
+def test_what_follows_from_a_stored_claim_is_stored_as_it_follows(path: Path) -> None:
     """Sections from lines, `holds` from the verdict, what would show from the error: a record cannot be changed in one place."""
-    told = json.loads((RESULTS / f"{record.name}.json").read_text())["claims"]
+    told = json.loads(path.read_text())["claims"]
     assert [Claim.of_plain(one).plain() for one in told] == told
-    for one in record.claims:  # and smaller sizes are a reason for "undecided" just where they are given as one
+    for one in read_record(
+        path
+    ).claims:  # and smaller sizes are a reason for "undecided" just where they are given as one
         assert one.detail.startswith("with these sizes") <= (one.verdict == "undecided" and one.parts[2] > 0)
 
 
 @STORED
-def test_a_record_says_how_it_came_about(record: Record) -> None:
+def test_a_record_says_how_it_came_about(path: Path) -> None:
+    record = read_record(path)
     about = record.about
+    assert path.stem == record.name + (".part" if "--only" in about["command"] else "")
     assert about["scale"] in SCALES and about["scale"] != "smoke"
     assert about["command"].startswith(f"manyarms reproduce {record.name} --scale {about['scale']}")
     assert {"manyarms", "Python", "numpy"} <= set(about["versions"]) and re.fullmatch(
@@ -103,6 +110,24 @@ def record_of(*verdicts: str) -> Mapping[str, Record]:
         for i, verdict in enumerate(verdicts)
     ]
     return {"mets-x": Record({"experiment": "mets-x"}, claims, {})}
+
+
+def test_a_part_at_larger_sizes_takes_the_place_of_what_the_whole_has() -> None:
+    whole = record_of("held", "undecided")["mets-x"]
+    whole = replace(
+        whole,
+        about={"smaller_than_the_thesis": {"rounds": [10, 20]}},
+        curves={("", "a", "x", "y"): [], ("", "b", "x", "y"): []},
+    )
+    larger = replace(whole.claims[1], figure=7.0, verdict="held")
+    new, other = replace(larger, panel="linear, K=9"), replace(larger, statement="meTS is best")
+    part = Record({"smaller_than_the_thesis": {}}, [larger, other, new], {("", "b", "z", "y"): []})
+    joint = with_part(whole, part)
+    assert joint.claims == [whole.claims[0], larger, new, other] and joint.about == whole.about
+    assert set(joint.curves) == {("", "a", "x", "y"), ("", "b", "z", "y")}  # no panel is of two sizes
+    assert [joint.is_of_part(one) for one in joint.claims] == [False, True, True, True]
+    assert joint.is_full([larger, new]) and not joint.is_full([larger, whole.claims[0]])
+    assert not whole.is_full(whole.claims) and not whole.is_of_part(larger)
 
 
 def test_answers_are_filled_from_claims() -> None:

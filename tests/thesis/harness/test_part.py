@@ -19,7 +19,7 @@ from manyarms_thesis.harness.experiments import _AllAtOnce
 from manyarms_thesis.harness.figures import regret_curves
 from manyarms_thesis.harness.online import online_regret
 from manyarms_thesis.harness.results import Results
-from manyarms_thesis.harness.spec import Call, Cell, items_of
+from manyarms_thesis.harness.spec import Call, Cell, items_of, variant_of
 from manyarms_thesis.mets.agents import AGENTS
 from manyarms_thesis.mets.common import mixed_effect_world
 
@@ -61,6 +61,33 @@ def test_a_part_has_some_of_the_panels_and_says_so() -> None:
     assert part_of(WHOLE, "paper", runs=3).part == ""  # all of them
 
 
+def with_a_variant(sizes: Any) -> list[Cell]:
+    return [
+        one
+        for cell in cells(sizes)
+        for one in (cell, variant_of(cell, "slow, and wide", methods={"LinTS": AGENTS["LinTS"]}))
+    ]
+
+
+def test_methods_and_variants_are_chosen_like_columns() -> None:
+    whole = Experiment(**{**WHOLE.__dict__, "build": with_a_variant})
+    items = {item.key("1") for item in items_of("whole", whole.cells("paper"), 0)}
+
+    def left(**only: list[str]) -> dict[str, list[str]]:
+        made = part_of(whole, "paper", only=only)
+        assert {item.key("1") for item in items_of("whole", made.cells("paper"), 0)} < items
+        return {cell.panel: list(cell.methods) for cell in made.cells("paper")}
+
+    both = ["meTS-Lin", "LinTS"]
+    assert left(variant=["printed"]) == {"K=5": both, "K=9": both}
+    # the command line has cut the name at its comma
+    assert left(variant=["slow", "and wide"], K=["9"]) == {"K=9, slow, and wide": ["LinTS"]}
+    assert left(method=["meTS-Lin"]) == {"K=5": ["meTS-Lin"], "K=9": ["meTS-Lin"]}  # panels without it are not there
+    assert left(variant=["printed"], method=["LinTS"]) == {"K=5": ["LinTS"], "K=9": ["LinTS"]}
+    made = part_of(whole, "paper", only={"method": ["LinTS"]})
+    assert made.part == "--only method=LinTS" and made.fewer("paper") == {"method": (["LinTS"], both)}
+
+
 def test_sizes_that_are_smaller_stay_smaller_in_a_part() -> None:
     made = part_of(WHOLE, "smoke", only={"K": ["9", "5"]})
     assert [cell.panel for cell in made.cells("smoke")] == ["K=5", "K=9"]  # in their own order
@@ -82,8 +109,10 @@ def test_a_part_of_a_part_remembers_the_whole() -> None:
         ("paper", {"runs": 0}, "at least 1"),
         ("bare", {"runs": 1}, "sets its runs by panel"),
         ("large", {"runs": 1}, "one of paper, smoke, bare"),
-        ("paper", {"only": {"k": ["5"]}}, "one of K, got 'k'"),
-        ("paper", {"only": {"base": ["5"]}}, "one of K"),
+        ("paper", {"only": {"k": ["5"]}}, "one of K, variant, method, got 'k'"),
+        ("paper", {"only": {"base": ["5"]}}, "one of K, variant, method, got"),
+        ("paper", {"only": {"method": ["LinUCB"]}}, "some of meTS-Lin, LinTS, got 'LinUCB' for method"),
+        ("paper", {"only": {"variant": ["scaled"]}}, "some of printed, got 'scaled'"),
         ("paper", {"only": {"K": ["7", "5"]}}, "some of 5, 9, got '7'"),
         ("paper", {"only": {"K": []}}, "no value"),
     ],
@@ -99,7 +128,7 @@ def test_the_runs_of_a_part_are_runs_of_the_whole_and_the_whole_goes_on_from_the
     whole = Experiment(**{**WHOLE.__dict__, "scales": small})
     half = part_of(whole, "paper", only={"K": ["9"]})
     part = run(half, "paper", tmp_path / "out", workers_wanted=1, kept=tmp_path, console=quiet)
-    record = json.loads((tmp_path / "whole.json").read_text(encoding="utf-8"))
+    record = json.loads((tmp_path / "whole.part.json").read_text(encoding="utf-8"))
     assert record["command"] == "manyarms reproduce whole --scale paper --only K=9"
     assert shlex.split(record["command"])[-1] == "K=9" and record["fewer_than_the_thesis"] == {"K": [[9], [5, 9]]}
     done = run(whole, "paper", tmp_path / "out", workers_wanted=1, console=quiet)
