@@ -385,3 +385,10 @@ def test_bad_input_is_named():
             make()
     with pytest.raises(UnknownAction):
         MixedLogitPolicy(mu, draws=4).standard_errors(mu, [0, 1, 3])
+
+
+def test_a_policy_takes_no_more_nodes_than_its_actions_need() -> None:
+    wanted = {2: 32, 50: 32, 51: 48, 1_000: 48, 1_001: 64, 10_000: 64, 10_001: 64}
+    assert {K: GaussianPolicy(np.zeros((K, 1))).nodes for K in wanted} == wanted
+    assert all(GaussianPolicy(np.zeros((K, 1))).tolerance == 1e-8 for K in wanted if K <= 10_000)
+    assert GaussianPolicy(np.zeros((2, 1)), nodes=40).nodes == 40  # what is asked for

@@ -57,6 +57,11 @@ def tolerance(nodes: int, actions: int) -> float:
     return 1e-5 if nodes >= 64 else 1e-4 if nodes >= 48 else 1e-2
 
 
+def usual_nodes(actions: int) -> int:
+    """The fewest nodes that are enough for 1e-8, and 64 where more would be needed: those of a policy that names none."""
+    return min(64, next((least for least, most in ENOUGH if actions <= most), 64))
+
+
 def gap_counts(gaps: Array) -> Ints:
     """(b, bins): how many of the gaps m - z (b, k) fall into each bin."""
     rows = len(gaps)
@@ -122,4 +127,5 @@ __all__ = [
     "masses",
     "midpoints",
     "tolerance",
+    "usual_nodes",
 ]

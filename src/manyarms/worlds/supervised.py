@@ -182,11 +182,17 @@ class SupervisedWorld:
         return SoftmaxPolicy(validate.number("eta0", eta0, least=-MOST_ETA, most=MOST_ETA) * self.mu0)
 
     def prior(
-        self, eta0: float, family: Family = "gaussian", sigma: float = 1.0, *, nodes: int = 64, draws: int = 2048
+        self,
+        eta0: float,
+        family: Family = "gaussian",
+        sigma: float = 1.0,
+        *,
+        nodes: int | None = None,
+        draws: int = 2048,
     ) -> GaussianPolicy | MixedLogitPolicy | SoftmaxPolicy:
         """What learning starts from: theta ~ N(eta_0 mu_0, sigma^2 I), or, without a distribution, softmax at eta_0 mu_0.
 
-        nodes: of a Gaussian policy's quadrature; draws: of a mixed-logit policy's simulation.
+        nodes: of a Gaussian policy's quadrature (None: its usual ones); draws: of a mixed-logit policy's simulation.
         """
         validate.one_of("family", family, get_args(Family))
         start = self.logging(eta0)
