@@ -36,19 +36,8 @@ def _claims(on: Compared) -> Iterator[Claim]:
     for name in LIKELIHOODS:
         statement = f"PWLL objectives maintain a clear advantage under noise: {name} over IPS-based methods"
         yield from on.ahead_both(name, ESTIMATES, statement, "5549")
-    without = on.where(shift=0).panels
-    ends = without[0], without[-1]
-    noise = [results.parameter(panel, "noise") for panel in ends]
-    for column in (MODE, "value"):
-        worse = {
-            f"{name}, epsilon {noise[0]} to {noise[1]}": between(results, (ends[0], name), (ends[1], name), column)
-            for name in results.methods(on.panels[0])
-        }
-        nearest, difference = least(worse)
-        yield on.claim(
-            f"More noise harms all methods where s = 0{counted(column)}", "5549", difference,
-            f"loss of value: {listed(worse)}; least convincing: {nearest}", list(worse.values()),
-        )  # fmt: skip
+    for shift in results.levels("shift"):
+        yield from _by_noise(on.where(shift=shift), shift)
     for panel in [panel for panel in on.panels if results.parameter(panel, "shift") > 0][-1:]:
         for column in (MODE, "value"):
             yield claim(
@@ -56,6 +45,28 @@ def _claims(on: Compared) -> Iterator[Claim]:
                 lead(results, panel, "RegKL", "cLPI", column, standing=True), panel=panel,
                 detail=listed(finals(results, panel, ("RegKL", "cLPI"), column)),
             )  # fmt: skip
+
+
+def _by_noise(on: Compared, shift: float) -> Iterator[Claim]:
+    """What more noise does to values, which it is a part of: it lowers all where s = 0, and raises them where s is large."""
+    results = on.results
+    ends = on.panels[0], on.panels[-1]
+    if not shift:
+        statement, told, (first, last) = "More noise harms all methods where s = 0", "loss of value", ends
+    else:
+        statement = f"More noise raises the level of all methods where s = {shift:g}"
+        told, (last, first) = "gain of value", ends
+    noise = [results.parameter(panel, "noise") for panel in ends]
+    for column in (MODE, "value"):
+        changes = {
+            f"{name}, epsilon {noise[0]} to {noise[1]}": between(results, (first, name), (last, name), column)
+            for name in results.methods(on.panels[0])
+        }
+        nearest, difference = least(changes)
+        yield on.claim(
+            f"{statement}{counted(column)}", "5549", difference,
+            f"{told}: {listed(changes)}; least convincing: {nearest}", list(changes.values()),
+        )  # fmt: skip
 
 
 def _figures(results: Results, folder: Path) -> Iterator[Drawn]:
