@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 
 from manyarms._base.typing import Array
-from manyarms_thesis.harness.claims import Claim, claim, least, listed, measured
+from manyarms_thesis.harness.claims import Claim, Measured, claim, least, listed, measured
 from manyarms_thesis.harness.data import MADE_UP
 from manyarms_thesis.harness.experiments import Sizes
-from manyarms_thesis.harness.learning import MODE, Compared, counted, flag_data
+from manyarms_thesis.harness.learning import MODE, Compared, counted, final_by_group, flag_data
 from manyarms_thesis.harness.results import Results
 from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.harness.two_way import with_groups_left_out
 from manyarms_thesis.pwll.common import LEARNED, PAPER, QUICK, SMOKE, learners, logged_cells, worlds
 from manyarms_thesis.pwll.figures import epochs_both
 from manyarms_thesis.pwll.problems import is_there
+from manyarms_thesis.pwll.training import AFTER_ONE
 
 LIKELIHOOD, LINEAR = "cLPI", "cIPS"
+TINY = 1e-12  # a value that has a share of nothing
 
 
 def _cells(sizes: Sizes) -> Iterator[Cell]:
@@ -58,7 +61,7 @@ def _faster(results: Results, panels: Sequence[str], quick: str, slow: str, stat
         ahead, shown = {}, []
         for panel in panels:
             shares = {agent: after_one_epoch(results, panel, agent, column) for agent in (quick, slow)}
-            ahead[panel] = measured(shares[quick] - shares[slow])
+            ahead[panel] = _with_users(results, panel, (quick, slow), column, measured(shares[quick] - shares[slow]))
             shown.append(f"{panel}: {listed({agent: measured(share) for agent, share in shares.items()})}")
         nearest, difference = least(ahead)
         yield claim(
@@ -70,7 +73,25 @@ def _faster(results: Results, panels: Sequence[str], quick: str, slow: str, stat
 def after_one_epoch(results: Results, panel: str, agent: str, column: str) -> Array:
     """(runs,): what an objective's policy is worth after the first epoch, as a share of what it is worth in the end."""
     values = results.values(panel, agent, column)
-    return np.asarray(values[:, 1] / np.maximum(values[:, -1], 1e-12))
+    return np.asarray(values[:, 1] / np.maximum(values[:, -1], TINY))
+
+
+def _with_users(results: Results, panel: str, agents: tuple[str, str], column: str, by_runs: Measured) -> Measured:
+    """A difference of shares after one epoch, with what test users add to its error, where groups of them are known."""
+    first, last = (
+        [final_by_group(results, panel, agent, name) for agent in agents] for name in (column + AFTER_ONE, column)
+    )
+    if any(one is None for one in (*first, *last)):
+        return by_runs
+    early, late = np.array(first), np.array(last)  # (agents, runs, groups)
+
+    def without(group: int) -> float:
+        kept = np.arange(late.shape[2]) != group
+        shares = early[:, :, kept].mean(axis=2) / np.maximum(late[:, :, kept].mean(axis=2), TINY)
+        quick, slow = shares.mean(axis=1)
+        return float(quick - slow)
+
+    return with_groups_left_out(by_runs, [without(group) for group in range(late.shape[2])])
 
 
 FILMS = "ml-1m"

@@ -22,6 +22,7 @@ from manyarms_thesis.pwll.tuning import METRICS, chosen, divided
 if TYPE_CHECKING:
     from manyarms.learning.trainable import Learnable
 
+AFTER_ONE = "_after_one"  # columns that are of the first epoch
 STILL = 0.05  # a policy that moved less far than this, in total variation, has the start's probabilities
 NOISE = 2.0  # standard errors over test users within which a value is the start's
 
@@ -168,6 +169,8 @@ def _columns(
     }
     for metric, course in courses.items():
         columns[f"{metric}{BY_GROUP}"] = by_group(course.seen[-1][metric])
+        if curve:
+            columns[f"{metric}{AFTER_ONE}{BY_GROUP}"] = by_group(course.seen[1][metric])
         columns[COLLAPSED[metric]] = float(course.collapsed(metric, logged))
         of = "" if metric == "value" else "mode_"
         columns |= {f"{of}chosen_{name}": value for name, value in choices[metric].items()}
@@ -187,4 +190,4 @@ def learned_from_enough(run: Run) -> Columns:
     return columns
 
 
-__all__ = ["learned_from_enough", "train", "validation"]
+__all__ = ["AFTER_ONE", "learned_from_enough", "train", "validation"]

@@ -11,16 +11,16 @@ import pytest
 
 from manyarms.worlds.catalogue import WITHIN_KIND
 from manyarms.worlds.interactions import InteractionWorld, UserPart
-from manyarms_thesis.harness.claims import Measured, standard_errors
+from manyarms_thesis.harness.claims import Measured, measured, standard_errors
 from manyarms_thesis.harness.data import MADE_UP
 from manyarms_thesis.harness.learning import COLLAPSED, MODE, Compared, between, lead
 from manyarms_thesis.harness.results import BY_GROUP, Results
 from manyarms_thesis.harness.spec import Call, Cell, solve
 from manyarms_thesis.harness.two_way import two_way, with_groups_left_out
-from manyarms_thesis.pwll import tuning
+from manyarms_thesis.pwll import small, tuning
 from manyarms_thesis.pwll.learners import SIGMA, policy_of, radius_of
 from manyarms_thesis.pwll.problems import GeneratedCatalogue, Problem, by_group, logged_problem
-from manyarms_thesis.pwll.training import Course, train
+from manyarms_thesis.pwll.training import AFTER_ONE, Course, train
 
 pytest.importorskip("torch")
 WORLD: dict[str, Any] = {"data": MADE_UP, "dim": 5, "k0": 20, "clusters": 12, "rows": 400}
@@ -280,3 +280,43 @@ def test_a_best_at_the_end_of_a_grid_is_looked_for_beyond_it(
 
     assert tuning.best_of([0.1, 1.0, 10.0], score, carried) == pytest.approx(found)
     assert sorted(asked) == pytest.approx(tried)
+
+
+def test_speeds_have_the_errors_of_runs_and_of_test_users() -> None:
+    """Shares after one epoch, a ratio of means over users: users that differ add to the error, users that are alike do not."""
+    made = logged_problem(seed=2, **WORLD)
+    out = train(
+        problem=made, steps=14, seed=1, objective="cLPI", epochs=2, batch=64, rate=0.1, start="zero", curve=True
+    )
+    for metric in ("value", MODE):
+        first = np.asarray(out[f"{metric}{AFTER_ONE}{BY_GROUP}"])
+        # groups are of equal size but for one user
+        assert first.shape == np.shape(out[f"{metric}{BY_GROUP}"])
+        assert first.mean() == pytest.approx(np.asarray(out[metric])[1], rel=0.05, abs=1e-3)
+
+    rng = np.random.default_rng(0)
+
+    def shares(spread: float) -> tuple[Measured, Measured]:
+        rows = {}
+        for method, share in (("cIPS", 0.8), ("cLPI", 0.5)):
+            for run in range(3):
+                last = 1.0 + spread * rng.standard_normal(30)
+                early = share * last + spread * rng.standard_normal(30) + 0.01 * rng.standard_normal()
+                rows["p", method, run] = {
+                    "value": np.array([0.0, early.mean(), last.mean()]),
+                    f"value{BY_GROUP}": last,
+                    f"value{AFTER_ONE}{BY_GROUP}": early,
+                }
+        cell = Cell("p", {}, Call(dict), {"cIPS": Call(dict), "cLPI": Call(dict)}, 1, 3, solve)
+        results = Results("x", "smoke", [cell], rows)
+        ends = {name: small.after_one_epoch(results, "p", name, "value") for name in cell.methods}
+        by_runs = measured(ends["cIPS"] - ends["cLPI"])
+        return small._with_users(results, "p", ("cIPS", "cLPI"), "value", by_runs), by_runs
+
+    alike, runs_alone = shares(0.0)
+    assert alike == Measured(runs_alone.mean, pytest.approx(runs_alone.standard_error, rel=1e-9), runs_alone.degrees)
+    mixed, runs_alone = shares(0.2)
+    # 30 groups of 3 runs and two methods whose shares differ by about 0.2 sqrt(1 + share^2) each
+    users = 0.2 * np.sqrt((1 + 0.8**2 + 1 + 0.5**2) / 90)
+    assert mixed.mean == runs_alone.mean
+    assert 0.6 < np.sqrt(mixed.standard_error**2 - runs_alone.standard_error**2) / users < 1.6
