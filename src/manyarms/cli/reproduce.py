@@ -38,7 +38,8 @@ def reproduce(
         list[str] | None,
         typer.Option(
             metavar="COLUMN=VALUES",
-            help="Only the panels with these values of a column of the results, such as K=20,100 or data=gowalla "
+            help="Only the panels with these values of a column of the results, such as K=20,100 or data=gowalla, "
+            "variant=printed for worlds as the thesis prints them, or only some methods, such as method=cLPI,cIPS "
             "(repeatable); an unknown one is answered with those that there are.",
             show_default=False,
         ),
@@ -61,7 +62,8 @@ def reproduce(
     keep: Annotated[
         Path | None,
         typer.Option(
-            help="Also keep a record and a summary in this folder: what the book of results is made of.",
+            help="Also keep a record and a summary in this folder: what the book of results is made of. Those of --only "
+            "stand beside the whole's.",
             show_default=False,
         ),
     ] = None,

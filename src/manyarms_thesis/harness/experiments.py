@@ -127,8 +127,16 @@ class Experiment:
             of_variant = self._as_far_as_it_goes(self.claims, results.variant(variant))
             found += of_variant if not variant else [_beyond(one, variant) for one in of_variant]
         found += self._as_far_as_it_goes(self.across, results)
-        smaller = self.smaller(results.scale) or self.chosen
-        return [_at_smaller_sizes(one) for one in found] if smaller else found
+        return [_at_smaller_sizes(one) if self._is_open(one, results) else one for one in found]
+
+    def _is_open(self, one: Claim, results: Results) -> bool:
+        """Whether worlds that were not run have a say: those of the thesis's sizes, or the panels that a part leaves out.
+
+        Of a part a claim about one panel, with all of its methods, is what it is in the whole.
+        """
+        if self.smaller(results.scale):
+            return True
+        return bool(self.chosen) and ("method" in self.chosen or one.panel not in results.panels)
 
     def draw(self, results: Results, folder: Path) -> list[Drawn]:
         """All figures: those of worlds as printed in folder/figures, those of a variant under its own name."""

@@ -177,12 +177,17 @@ def test_a_part_judges_what_it_can_and_loses_no_work(tmp_path: Path) -> None:
         run(whole, "paper", tmp_path / "whole", workers_wanted=1, console=quiet)
 
 
-def test_some_worlds_refute_nothing_and_fewer_runs_may() -> None:
+def test_some_worlds_refute_only_what_is_said_of_one_of_them_and_fewer_runs_may_refute() -> None:
     def against(results: Any) -> Any:
-        yield claim("larger", "1", Measured(-1.0, 0.1, 9), parts=[Measured(-1.0, 0.1, 9)])
+        for panel in ("", "K=9"):
+            yield claim("larger", "1", Measured(-1.0, 0.1, 9), parts=[Measured(-1.0, 0.1, 9)], panel=panel)
+
+    def verdicts(experiment: Experiment, scale: str = "paper") -> list[str]:
+        return [one.verdict for one in experiment.judge(Results("whole", scale, experiment.cells(scale), {}))]
 
     whole = Experiment(**{**WHOLE.__dict__, "claims": against})
-    results = Results("whole", "paper", whole.cells("paper"), {})
-    assert [one.verdict for one in whole.judge(results)] == ["refuted"]
-    assert [one.verdict for one in part_of(whole, "paper", runs=2).judge(results)] == ["refuted"]
-    assert [one.verdict for one in part_of(whole, "paper", only={"K": ["9"]}).judge(results)] == ["undecided"]
+    assert verdicts(whole) == ["refuted", "refuted"]
+    assert verdicts(part_of(whole, "paper", runs=2)) == ["refuted", "refuted"]
+    assert verdicts(part_of(whole, "paper", only={"K": ["9"]})) == ["undecided", "refuted"]
+    assert verdicts(part_of(whole, "paper", only={"K": ["9"], "method": ["LinTS"]})) == ["undecided", "undecided"]
+    assert verdicts(part_of(whole, "smoke", only={"K": ["9"]}), "smoke") == ["undecided", "undecided"]
