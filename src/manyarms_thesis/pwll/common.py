@@ -39,8 +39,7 @@ FEW = "the 5,000 most visited places of Gowalla, {rows} rounds of log, 3,000 tes
 WHOLE = "all 40,981 places of Gowalla, {rows} rounds of log, 3,000 test users"
 ALL_SETS = (
     "MovieLens 1M, Gowalla, Amazon-Book, Ciao and Epinions (132,744 rounds of log for the first, 400,000 for the others), "
-    "3,000 test "
-    "users (Ciao 1,500), and a generated catalogue of 1,000,000 actions"
+    "3,000 test users (Ciao 1,500), and a generated catalogue of 1,000,000 actions"
 )
 TINY = "300 films of MovieLens 1M, {rows} rounds of log, 50 test users"
 
@@ -74,53 +73,45 @@ NUMBERS = {
 }
 
 MEASURE = (
-    f"Policies are counted in two ways, each named where it is used. The {IN_WORDS[MODE]} is what the thesis's authors report in "
-    f"their public code; the {IN_WORDS['value']} lets a policy play with its randomness. Both are exact: the mean over test "
-    "users of "
-    "the probability of their hidden items (in the generated catalogue, of the mean reward at test contexts). The best policy "
-    "of a weighted likelihood spreads over all that was rewarded, that of an estimate plays one action, so that the former loses "
-    "more by playing at random. A round, in this page's settings, is a step of the optimiser."
+    f"Policies are counted in two ways, each named where it is used. The {IN_WORDS[MODE]} is what the thesis's authors "
+    f"report in their public code; the {IN_WORDS['value']} lets a policy play with its randomness. Both are exact: the mean "
+    "over test users of the probability of their hidden items (in the generated catalogue, of the mean reward at test "
+    "contexts). The best policy of a weighted likelihood spreads over all that was rewarded, that of an estimate plays one "
+    "action, so that the former loses more by playing at random. A round, in this page's settings, is a step of the "
+    "optimiser."
 )
 COLLAPSE = (
     "A policy has collapsed where it ends below what the logging policy earns, or where it never left its start: its value "
-    "within two "
-    "standard errors of the start's, and its probabilities within 0.05 in total variation. Shares of collapsed runs stand in the "
-    "table. What collapsed counts as having lost everything where steadiness is compared, and what collapsed in every run is "
-    "ahead of nothing, however far behind another one is: such a lead counts as none."
+    "within two standard errors of the start's, and its probabilities within 0.05 in total variation; by its most probable "
+    "action it may have left with hardly a change of its probabilities. Shares of collapsed runs stand in the table. What "
+    "collapsed counts as having lost everything where steadiness is compared, and what collapsed in every run is ahead of "
+    "nothing, however far behind another one is: such a lead counts as none."
 )
 ERRORS = (
     "Runs differ in the log, in the start and in the order of training; split, test users, embeddings and clusters are the "
-    "same for "
-    "all. Errors contain both the logs and the test users: the value is kept for 30 fixed groups of test users, and "
-    "differences of two "
-    "learners are taken by run and group (two-way random effects)."
+    "same for all. Errors contain both the logs and the test users: the value is kept for 30 fixed groups of test users, "
+    "and differences of two learners are taken by run and group (two-way random effects)."
 )
 WORLDS = (
     "Two worlds stand side by side. The thesis's is its authors' pipeline, as their public code has it: the right singular "
-    "vectors "
-    "of the training users' whole histories as embeddings, unscaled, so that all scores are small and the logging policy is "
-    "all but "
-    f"uniform over its k0; policies start at N(0, {SIGMA:g}²). In the other one, “{SCALED}”, embeddings are scaled by the "
-    "root of K / d "
-    "to a mean squared length of 1 and made from the seen halves alone, and policies start at zero."
+    "vectors of the training users' whole histories as embeddings, unscaled, so that all scores are small and the logging "
+    f"policy is all but uniform over its k0; policies start at N(0, {SIGMA:g}²). In the other one, “{SCALED}”, embeddings "
+    "are scaled by the root of K / d to a mean squared length of 1 and made from the seen halves alone, and policies start "
+    "at zero."
 )
 SETS = (
     "The thesis's sets are MovieLens with 60,000 films, Twitch and GoodReads, which could not be had; other public sets are "
-    "used in "
-    "their place, and a generated catalogue of 1,000,000 actions. A row of the log is a user drawn at random, whom the logging "
-    f"policy serves once; the thesis has more users and one row for each. {TEST_USERS:,} users are for testing and "
-    f"{VALIDATION_USERS:,} or {VALIDATION_USERS_OF_WHOLE_SETS:,} for validation where there are enough, which the authors "
-    "have at a tenth each."
+    "used in their place, and a generated catalogue of 1,000,000 actions. A row of the log is a user drawn at random, whom "
+    f"the logging policy serves once; the thesis has more users and one row for each. {TEST_USERS:,} users are for testing "
+    f"and {VALIDATION_USERS:,} or {VALIDATION_USERS_OF_WHOLE_SETS:,} for validation where there are enough, which the "
+    "authors have at a tenth each."
 )
 CHOICES = (
     "Learning rate, clipping (tau), ES's alpha, IX's gamma, RegKL's beta, the ridge of reward models (1 to 1,000) and PC's "
-    "radius (such "
-    "that a logged action has 2, 10 or 50 neighbours on average; the thesis's radius, "
-    f"{RADIUS:g}, means nothing without a scale) are chosen for each objective and world on validation users, with a log of "
-    "their "
-    "own, unless the panel sets them; for either way to count a policy. Not printed in the thesis: embeddings of 64 "
-    f"dimensions (32 or 64 in quick, 8 in smoke); k-means with MiniBatchKMeans above 20,000 actions. Where nothing is "
-    f"chosen: tau = {TAU:g}, "
+    f"radius (such that a logged action has 2, 10 or 50 neighbours on average; the thesis's radius, {RADIUS:g}, means "
+    "nothing without a scale) are chosen for each objective and world on validation users, with a log of their own, unless "
+    "the panel sets them; for either way to count a policy. Not printed in the thesis: embeddings of 64 dimensions (32 or "
+    f"64 in quick, 8 in smoke); k-means with MiniBatchKMeans above 20,000 actions. Where nothing is chosen: tau = {TAU:g}, "
     f"alpha = {ALPHA:g}, beta = {BETA:g}, ridge {RIDGE:g}."
 )
 
