@@ -430,8 +430,7 @@ class Decider(Shown):
         came = f"an agent that decides by {kind}" + ("" if complete else " and has retired actions")
         raise InvalidInput(
             "policy", came, "a policy, or an agent that decides greedily, pessimistically, by an index, or by "
-            "epsilon-mixtures of these: "
-            "only then are its probabilities known",
+            "epsilon-mixtures of these: only then are its probabilities known",
         )  # fmt: skip
 
     def _certain(self, X: Array) -> Ints:

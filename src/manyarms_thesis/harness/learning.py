@@ -243,9 +243,8 @@ class Compared:
         fallen = listed({method: number for method, number in gone.items() if number}) or "none"
         detail = (
             f"share of the best configuration's value lost in the worst: {shown}; the figure is the difference of means. A "
-            "run that "
-            "never leaves its start or ends below the logging policy has collapsed and lost everything (1); collapsed, of "
-            f"{all_runs} runs in all configurations: {fallen}"
+            "run that never leaves its start or ends below the logging policy has collapsed and lost everything (1); "
+            f"collapsed, of {all_runs} runs in all configurations: {fallen}"
         )
         end = counted(column) if has_modes(self.results, self.panels[0]) else of_modes(column)
         return self.claim(statement + end, lines, self._spread_error(robust, sensitive, column, difference), detail)

@@ -147,9 +147,8 @@ def _below(results: Results, panels: list[str], column: str, statement: str, lin
     name = min(room, key=lambda key: room[key].mean)
     return claim(
         statement, lines, room[name], panel=name, parts=list(room.values()),
-        detail=f"1 - gap/bound where it is least; {words}. Only where the bound is below what the start has: at "
-        f"{vacuous} of {places} "
-        "checkpoints it is not, and these do not count",
+        detail=f"1 - gap/bound where it is least; {words}. Only where the bound is below what the start has: at {vacuous} of "
+        f"{places} checkpoints it is not, and these do not count",
     )  # fmt: skip
 
 

@@ -69,8 +69,7 @@ def captioned(results: Results, panels: Sequence[str], column: str, along: str, 
     what = IN_WORDS.get(column, column.replace("_", " "))
     shown = (
         f"{_first_capital(what)} for test users against {along}; higher is better, and the dotted grey line is the logging "
-        "policy. "
-        f"Means of {runs} runs; bands and bars are one standard error over runs on each side."
+        f"policy. Means of {runs} runs; bands and bars are one standard error over runs on each side."
     )
     return f"{seen} {shown}" if seen else shown
 

@@ -187,8 +187,7 @@ LANDSCAPE = PWLL.experiment(
     question="Is the landscape of a policy-weighted log-likelihood easier to climb than that of an IPS-based objective, on the "
     "thesis's example of three actions?",
     setting="Three actions without contexts, mean rewards 0.9, 0.7 and 0.2; the third is logged in 99.5% of the rows. On "
-    "each of {runs} "
-    "logs of 60 rows, gradient ascent on cLPI and on cIPS takes {steps} steps from 81 starts.",
+    "each of {runs} logs of 60 rows, gradient ascent on cLPI and on cIPS takes {steps} steps from 81 starts.",
     scales={
         "smoke": {"logs": LOGS, "runs": 6, "steps": 500},
         "quick": {"logs": LOGS, "runs": 50, "steps": 2_000},

@@ -49,8 +49,7 @@ LOG = LEARNED.experiment(
     thesis_lines="5561-5595",
     question="Is it the logarithm that makes policy-weighted likelihoods better, and less sensitive to tau and beta?",
     setting="In {told}, cLPI meets its linear twin cIPS at every tau ({taus}), and RegKL its linear twin RegKL-LIN at every "
-    "beta ({betas}), "
-    "{runs} times each.",
+    "beta ({betas}), {runs} times each.",
     scales={
         "smoke": SMOKE | {"taus": [0.001, 0.1], "betas": [0.1, 1.0]},
         "quick": QUICK | {"taus": [0.0001, 0.001, 0.01, 0.1, 1.0], "betas": [0.1, 0.2, 0.5, 1.0]},
@@ -60,10 +59,9 @@ LOG = LEARNED.experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        "The thesis prints no values of tau, and of beta only that it is at least 0.1: below it exp(1 / beta) passes 22,026. At "
-        "tau = 1 cLPI weights all rewards alike. RegKL weights every row, also those without reward: unless beta is small it "
-        "imitates the "
-        "logging policy.",
+        "The thesis prints no values of tau, and of beta only that it is at least 0.1: below it exp(1 / beta) passes "
+        "22,026. At tau = 1 cLPI weights all rewards alike. RegKL weights every row, also those without reward: unless beta "
+        "is small it imitates the logging policy.",
     ],
 )  # fmt: skip
 

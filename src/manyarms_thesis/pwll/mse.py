@@ -128,8 +128,7 @@ MSE = LEARNED.experiment(
     thesis_lines="2309, 5472-5508",
     question="Does an objective that estimates a policy's value accurately also learn a better policy?",
     setting="In {told}, ten objectives are trained for {epochs} epochs, {runs} times; after each epoch the objective is "
-    "compared with the "
-    "true value of the policy for the users of the log.",
+    "compared with the true value of the policy for the users of the log.",
     scales={"smoke": SMOKE, "quick": QUICK, "paper": PAPER},
     build=_cells,
     claims=_claims,

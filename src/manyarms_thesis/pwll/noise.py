@@ -88,8 +88,7 @@ NOISE = LEARNED.experiment(
     thesis_lines="5532-5559",
     question="Do policy-weighted likelihoods keep their advantage over IPS-based methods where rewards are noisy?",
     setting="In {told}, a share epsilon ({noises}) of the rewards is replaced by s ({shifts}); cLPI, RegKL, cIPS, IX and "
-    "POTEC learn "
-    "from each log, {runs} times.",
+    "POTEC learn from each log, {runs} times.",
     scales={
         "smoke": SMOKE | {"noises": [0.1, 0.3], "shifts": [0.0, 0.5]},
         "quick": QUICK | {

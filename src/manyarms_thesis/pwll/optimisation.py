@@ -123,8 +123,7 @@ OPTIMISATION = LEARNED.experiment(
     title="Objectives under batch sizes, learning rates and schedules",
     thesis_lines="2304-2318",
     question="Are objectives that estimate a policy's value, such as IPS, harder to optimise than policy-weighted "
-    "likelihoods (PWLL), "
-    "and do their policies suffer from it?",
+    "likelihoods (PWLL), and do their policies suffer from it?",
     setting="In {told}, eleven objectives are trained with every learning rate ({rates}), schedule ({schedules}) and batch size "
     "({batches}) of Adam, {runs} times each; rates of SGD are {sgd_rates}.",
     scales={
@@ -144,15 +143,12 @@ OPTIMISATION = LEARNED.experiment(
     claims=_claims,
     figures=_figures,
     remarks=[
-        "A rate of 5e-5 and batches of 32 are those of the authors' public code. Quick has a few hundred steps where they have "
-        "more than a hundred thousand, and at 5e-5 nothing could move in these: its 564 steps at 0.01 go about as far as 125,000 "
-        "at 5e-5. Which objective and configuration is a family's best is told by validation users and by the other runs, and "
-        "what it earns by test users. The objectives' own parameters are chosen "
-        "once, with "
-        "batches of 256, one-cycle and a rate of 0.1. Adam divides gradients by their size: a plateau slows it only where "
-        "gradients "
-        "sink to its constant of 1e-8. SGD, which the propositions on plateaus are about, is this project's addition, at a "
-        "constant "
+        "A rate of 5e-5 and batches of 32 are those of the authors' public code. Quick has a few hundred steps where they "
+        "have more than a hundred thousand, and at 5e-5 nothing could move in these: its 564 steps at 0.01 go about as far "
+        "as 125,000 at 5e-5. Which objective and configuration is a family's best is told by validation users and by the "
+        "other runs, and what it earns by test users. The objectives' own parameters are chosen once, with batches of 256, "
+        "one-cycle and a rate of 0.1. Adam divides gradients by their size: a plateau slows it only where gradients sink to "
+        "its constant of 1e-8. SGD, which the propositions on plateaus are about, is this project's addition, at a constant "
         "rate and with the parameters that are usual here.",
     ],
 )  # fmt: skip

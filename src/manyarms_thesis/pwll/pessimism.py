@@ -69,8 +69,7 @@ PESSIMISM = LEARNED.experiment(
     question="Does pessimism, a penalty that keeps the learned policy near the logging policy, cure what makes IPS hard to "
     "optimise?",
     setting="In {told}, IPS with a variance penalty (SVP), and cIPS, ES and LS with a distance penalty, learn with each "
-    "weight lambda "
-    "({weights}) from the logging policy's embeddings, as cLPI does without one, {runs} times each.",
+    "weight lambda ({weights}) from the logging policy's embeddings, as cLPI does without one, {runs} times each.",
     scales={
         "smoke": SMOKE | {"weights": [0.0, 0.01, 100.0]},
         "quick": LARGE | {"weights": [0.01, 1.0, 100.0]},
@@ -81,10 +80,10 @@ PESSIMISM = LEARNED.experiment(
     figures=_figures,
     remarks=[
         "Here all policies start at theta_0, the logging policy's embeddings over all actions, which the distance is taken "
-        "from, also in the world whose other experiments start at zero. Lambda = 0, no penalty, is no part of the statements "
-        "about pessimism: it tells what the penalty does apart from what IPS does anyway; quick leaves it out. SVP is IPS "
-        "with lambda times the root "
-        "of a batch's variance over n. cLPI has no lambda: its line is level but for its runs.",
+        "from, also in the world whose other experiments start at zero. Lambda = 0, no penalty, is no part of the "
+        "statements about pessimism: it tells what the penalty does apart from what IPS does anyway; quick leaves it out. "
+        "SVP is IPS with lambda times the root of a batch's variance over n. cLPI has no lambda: its line is level but for "
+        "its runs.",
     ],
 )  # fmt: skip
 

@@ -44,9 +44,8 @@ POTEC = LEARNED.experiment(
     order=8,
     title="POTEC against OffCEM and MIPS, with heavy and light policies",
     thesis_lines="2113-2126, 2311, 5438-5459",
-    question="Does optimising over clusters of actions in two stages, as POTEC does, give better policies than OffCEM, which "
-    "has the "
-    "same goal over single actions?",
+    question="Does optimising over clusters of actions in two stages, as POTEC does, give better policies than OffCEM, "
+    "which has the same goal over single actions?",
     setting="In {told}, POTEC, OffCEM, MIPS and cLPI learn heavy and light policies for {epochs} epochs with each schedule "
     "({schedules}), {runs} times; k-means makes {clusters} clusters.",
     scales={
@@ -62,9 +61,8 @@ POTEC = LEARNED.experiment(
         "cluster.",
     ),
     remarks=[
-        "Light policies learn a matrix W, from where heavy ones start: phi_0(x)^T W beta_0,a over actions, and the same with "
-        "the mean "
-        "embedding of every cluster for POTEC.",
+        "Light policies learn a matrix W, from where heavy ones start: phi_0(x)^T W beta_0,a over actions, and the same "
+        "with the mean embedding of every cluster for POTEC.",
     ],
 )  # fmt: skip
 

@@ -88,11 +88,9 @@ SEEDS = LEARNED.experiment(
     title="Values over the epochs, for several seeds",
     thesis_lines="5510-5530",
     question="Do policy-weighted likelihoods reach better policies than IPS-based methods, with less variance over seeds, "
-    "with plain and with "
-    "tuned optimisation?",
+    "with plain and with tuned optimisation?",
     setting="In {told}, cLPI, cIPS, IX and POTEC are trained for {epochs} epochs with {runs} seeds each, by plain Adam and "
-    "by a tuned "
-    "one-cycle schedule; cLPI and cIPS on the logging support, too.",
+    "by a tuned one-cycle schedule; cLPI and cIPS on the logging support, too.",
     scales={
         "smoke": SMOKE | {
             "runs": 3, "starts": [USUAL], PLAIN: _how(64, 0.001, "constant"), TUNED: _how(64, None, "one-cycle"),

@@ -102,8 +102,7 @@ SMALL = LEARNED.experiment(
     thesis_lines="5597-5613",
     question="Do the benefits of policy-weighted likelihoods extend to catalogues of a hundred to some thousand actions?",
     setting="In catalogues of {catalogues} (the most popular films of MovieLens 1M and places of Gowalla), cLPI, cIPS and "
-    "IPS are trained "
-    "for {epochs} epochs, {runs} times.",
+    "IPS are trained for {epochs} epochs, {runs} times.",
     scales={
         "smoke": SMOKE | {"catalogues": [(FILMS, 60), (FILMS, 200)], "k0": 30},
         "quick": QUICK | {

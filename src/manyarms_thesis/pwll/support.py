@@ -67,8 +67,7 @@ SUPPORTED = LEARNED.experiment(
     thesis_lines="2320-2330, 5463-5470",
     question="Does restricting a policy to the actions that the logging policy plays make IPS, and cLPI, easier to optimise?",
     setting="In {told}, IPS and cLPI learn policies over all actions and over the logging support, with every learning rate "
-    "({rates}), "
-    "schedule ({schedules}) and batch size ({batches}) of Adam, {runs} times each.",
+    "({rates}), schedule ({schedules}) and batch size ({batches}) of Adam, {runs} times each.",
     scales={
         "smoke": SMOKE | {"batches": [32, 256], "schedules": ["constant", "one-cycle"], "rates": [0.1]},
         "quick": LARGE | {
