@@ -95,7 +95,7 @@ def _values(cells: Sequence[Cell], experiment: str, name: str) -> list[Any]:
 
 def _wanted(there: Sequence[Any], name: str, values: Sequence[str]) -> list[Any]:
     """The values of a column that are wanted, in its own order."""
-    known = {_one_text(str(value).split(",")): value for value in there}
+    known = {_one_text(text.split(",")): value for value in there for text in _texts(value)}
     found, unknown, left = list[str](), list[str](), list(values)
     while left:  # a value with commas comes in pieces, as the command line has cut it
         longest = next((n for n in range(len(left), 0, -1) if _one_text(left[:n]) in known), None)
@@ -107,7 +107,12 @@ def _wanted(there: Sequence[Any], name: str, values: Sequence[str]) -> list[Any]
     if unknown or not found:
         came = ", ".join(map(repr, unknown)) or "no value"
         raise InvalidInput("only", f"{came} for {name}", "some of " + ", ".join(map(str, there)))
-    return [value for text, value in known.items() if text in found]
+    return list(dict.fromkeys(value for text, value in known.items() if text in found))
+
+
+def _texts(value: Any) -> list[str]:
+    """How a value may be written: 50.0 also as 50."""
+    return [str(value), f"{value:g}"] if isinstance(value, float) else [str(value)]
 
 
 def _one_text(pieces: Sequence[str]) -> str:

@@ -61,6 +61,12 @@ def test_a_part_has_some_of_the_panels_and_says_so() -> None:
     assert part_of(WHOLE, "paper", runs=3).part == ""  # all of them
 
 
+def test_whole_numbers_are_written_as_such() -> None:
+    made = Experiment(**{**WHOLE.__dict__, "scales": {"paper": FULL | {"K": [5.0, 9.5]}}})
+    assert part_of(made, "paper", only={"K": ["5"]}).fewer("paper") == {"K": ([5.0], [5.0, 9.5])}
+    assert part_of(made, "paper", only={"K": ["9.5", "5.0"]}).fewer("paper") == {}
+
+
 def with_a_variant(sizes: Any) -> list[Cell]:
     return [
         one
