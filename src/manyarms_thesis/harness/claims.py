@@ -130,6 +130,7 @@ class Claim:
     figure, standard_error   of the difference that should be above zero; of several, the least convincing one
     parts                    how many differences the statement is made of; how many of these hold, and how many are refuted
     of_formulas              whether formulas alone decide it, whatever the worlds of a run are
+    of_each                  whether it is said of each of several panels or methods by itself, so that some of them may refute it
     """
 
     statement: str
@@ -142,6 +143,7 @@ class Claim:
     degrees: float = math.inf
     parts: tuple[int, int, int] = (1, 0, 0)
     of_formulas: bool = False
+    of_each: bool = False
 
     @property
     def holds(self) -> bool:
@@ -173,7 +175,7 @@ class Claim:
             "panel": self.panel,
             "detail": self.detail,
             "parts": dict(zip(PARTS, self.parts, strict=True)),
-            **({"of_formulas": True} if self.of_formulas else {}),
+            **{name: True for name in ("of_formulas", "of_each") if getattr(self, name)},
         }
 
     @classmethod
@@ -185,6 +187,7 @@ class Claim:
             plain["statement"], plain["thesis_lines"], math.nan if figure is None else figure,
             math.nan if error is None else error, plain["verdict"], plain["panel"], plain["detail"],
             math.inf if degrees is None else degrees, (all_parts, held, refuted), plain.get("of_formulas", False),
+            plain.get("of_each", False),
         )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from manyarms._base.registry import Registry
 from manyarms._base.text import in_words
 from manyarms.errors import InvalidInput, ManyArmsError
-from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.harness.spec import METHOD, Cell
 from manyarms_thesis.harness.thesis import sections
 
 if TYPE_CHECKING:
@@ -132,11 +132,13 @@ class Experiment:
     def _is_open(self, one: Claim, results: Results) -> bool:
         """Whether worlds that were not run have a say: those of the thesis's sizes, or the panels that a part leaves out.
 
-        Of a part a claim about one panel, with all of its methods, is what it is in the whole.
+        What a part has of a claim that is said of each panel and method alone is what the whole has of it; so is a claim about
+        one panel where all of its methods are there.
         """
         if self.smaller(results.scale):
             return True
-        return bool(self.chosen) and ("method" in self.chosen or one.panel not in results.panels)
+        alone = one.of_each or (one.panel in results.panels and METHOD not in self.chosen)
+        return bool(self.chosen) and not alone
 
     def draw(self, results: Results, folder: Path) -> list[Drawn]:
         """All figures: those of worlds as printed in folder/figures, those of a variant under its own name."""

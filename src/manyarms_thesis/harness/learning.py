@@ -225,7 +225,8 @@ class Compared:
             f"over {nearest}{nothing}. {IN_WORDS[column].capitalize() if both else 'Values'}: {shown}{more}"
         )
         end = counted(column) if both else of_modes(column)
-        return self.claim(statement + end, lines, difference, detail, list(leads.values()))
+        made = self.claim(statement + end, lines, difference, detail, list(leads.values()))
+        return replace(made, of_each=True)
 
     def ahead_both(self, method: str, others: Sequence[str], statement: str, lines: str) -> list[Claim]:
         """The claim for the most probable actions of the policies, and for the policies as they are."""

@@ -18,14 +18,10 @@ from manyarms._base import validate
 from manyarms._base.text import in_words
 from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.experiments import TOLD, Experiment, Sizes
-from manyarms_thesis.harness.spec import Cell
+from manyarms_thesis.harness.spec import METHOD, Cell
 
 RUNS = "runs"
-METHOD, VARIANT, PRINTED = (
-    "method",
-    "variant",
-    "printed",
-)  # a world as the thesis prints it is no variant, and has no name
+VARIANT, PRINTED = "variant", "printed"  # a world as the thesis prints it is no variant, and has no name
 
 
 def part_of(

@@ -11,7 +11,7 @@ import pytest
 
 from manyarms.worlds.catalogue import WITHIN_KIND
 from manyarms.worlds.interactions import InteractionWorld, UserPart
-from manyarms_thesis.harness.claims import Measured, measured, standard_errors
+from manyarms_thesis.harness.claims import Claim, Measured, measured, standard_errors
 from manyarms_thesis.harness.data import MADE_UP
 from manyarms_thesis.harness.learning import COLLAPSED, MODE, Compared, between, lead
 from manyarms_thesis.harness.results import BY_GROUP, Results
@@ -227,6 +227,7 @@ def test_what_collapsed_in_every_run_is_ahead_of_nothing(gone: list[float]) -> N
     on = Compared(Results("x", "smoke", cells, rows), ["p"])
     made = on.ahead("better", ["worse"], "it is better", "2307")
     assert made.holds is not all(gone) and ("ahead of nothing" in made.detail) is all(gone)
+    assert made.of_each and Claim.of_plain(made.plain()) == made
     behind = on.ahead("worse", ["better"], "it is better", "2307")  # nothing is taken off what it is behind by
     assert behind.verdict == "refuted" and behind.figure == pytest.approx(-0.01, abs=1e-4)
     # the difference itself can still be asked for
