@@ -2,7 +2,7 @@
 
     part_of(find("mets-grid"), "paper", runs=10, only={"K": ["20", "100"]})
 
-Panels are chosen by what describes them (the columns of the results: K, d, data ..., and the variant of the world), so that each
+Panels are chosen by what describes them (the columns of the results: K, d, data ..., the variant, or their names), so that each
 that is left is a panel of the whole, with its world, methods and seeds, and a part of "paper" judges the thesis's statements at
 the thesis's sizes. Some of the methods may be chosen as well: those that are left are what they are in the whole.
 """
@@ -21,7 +21,11 @@ from manyarms_thesis.harness.experiments import TOLD, Experiment, Sizes
 from manyarms_thesis.harness.spec import METHOD, Cell
 
 RUNS = "runs"
-VARIANT, PRINTED = "variant", "printed"  # a world as the thesis prints it is no variant, and has no name
+PANEL, VARIANT, PRINTED = (
+    "panel",
+    "variant",
+    "printed",
+)  # a world as the thesis prints it is no variant, and has no name
 
 
 def part_of(
@@ -67,26 +71,26 @@ def _fewer_runs(experiment: str, sizes: Sizes, runs: int) -> dict[str, int]:
 def _with(cells: Sequence[Cell], wanted: Mapping[str, Sequence[Any]]) -> list[Cell]:
     """The panels whose columns have wanted values, with the methods that are wanted."""
     columns = {name: values for name, values in wanted.items() if name != METHOD}
-    left = [cell for cell in cells if all(_column(cell, name) in values for name, values in columns.items())]
+    left = [cell for cell in cells if all(_columns(cell).get(name) in values for name, values in columns.items())]
     if METHOD not in wanted:
         return left
     few = [{name: call for name, call in cell.methods.items() if name in wanted[METHOD]} for cell in left]
     return [replace(cell, methods=methods) for cell, methods in zip(left, few, strict=True) if methods]
 
 
-def _column(cell: Cell, name: str) -> Any:
-    """What a panel has in a column; None where it has no such column."""
-    return (cell.variant or PRINTED) if name == VARIANT else cell.parameters.get(name)
+def _columns(cell: Cell) -> dict[str, Any]:
+    """What tells a panel from others."""
+    return {**cell.parameters, VARIANT: cell.variant or PRINTED, PANEL: cell.panel}
 
 
 def _values(cells: Sequence[Cell], experiment: str, name: str) -> list[Any]:
     """The values that a column has among panels, in their order."""
     if name == METHOD:
         return list(dict.fromkeys(method for cell in cells for method in cell.methods))
-    columns = {key: None for cell in cells for key in (*cell.parameters, VARIANT)} | {METHOD: None}
+    columns = {key: None for cell in cells for key in _columns(cell)} | {METHOD: None}
     if name not in columns:
         raise InvalidInput("only", repr(name), "one of " + ", ".join(columns))
-    return list(dict.fromkeys(_column(cell, name) for cell in cells if name == VARIANT or name in cell.parameters))
+    return list(dict.fromkeys(_columns(cell)[name] for cell in cells if name in _columns(cell)))
 
 
 def _wanted(there: Sequence[Any], name: str, values: Sequence[str]) -> list[Any]:

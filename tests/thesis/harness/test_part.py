@@ -89,6 +89,7 @@ def test_methods_and_variants_are_chosen_like_columns() -> None:
     assert left(variant=["printed"]) == {"K=5": both, "K=9": both}
     # the command line has cut the name at its comma
     assert left(variant=["slow", "and wide"], K=["9"]) == {"K=9, slow, and wide": ["LinTS"]}
+    assert left(panel=["K=9", "slow", "and wide", "K=5"]) == {"K=5": both, "K=9, slow, and wide": ["LinTS"]}
     assert left(method=["meTS-Lin"]) == {"K=5": ["meTS-Lin"], "K=9": ["meTS-Lin"]}  # panels without it are not there
     assert left(variant=["printed"], method=["LinTS"]) == {"K=5": ["LinTS"], "K=9": ["LinTS"]}
     made = part_of(whole, "paper", only={"method": ["LinTS"]})
@@ -116,8 +117,8 @@ def test_a_part_of_a_part_remembers_the_whole() -> None:
         ("paper", {"runs": 0}, "at least 1"),
         ("bare", {"runs": 1}, "sets its runs by panel"),
         ("large", {"runs": 1}, "one of paper, smoke, bare"),
-        ("paper", {"only": {"k": ["5"]}}, "one of K, variant, method, got 'k'"),
-        ("paper", {"only": {"base": ["5"]}}, "one of K, variant, method, got"),
+        ("paper", {"only": {"k": ["5"]}}, "one of K, variant, panel, method, got 'k'"),
+        ("paper", {"only": {"base": ["5"]}}, "one of K, variant, panel, method, got"),
         ("paper", {"only": {"method": ["LinUCB"]}}, "some of meTS-Lin, LinTS, got 'LinUCB' for method"),
         ("paper", {"only": {"variant": ["scaled"]}}, "some of printed, got 'scaled'"),
         ("paper", {"only": {"K": ["7", "5"]}}, "some of 5, 9, got '7'"),
