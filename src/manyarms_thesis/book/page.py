@@ -12,6 +12,7 @@ from manyarms_thesis.book.answers import filled
 from manyarms_thesis.book.chapters import BookChapter
 from manyarms_thesis.harness.claims import Claim, Measured
 from manyarms_thesis.harness.experiments import Experiment
+from manyarms_thesis.harness.part import PANEL
 from manyarms_thesis.harness.store import Record
 from manyarms_thesis.harness.verdicts import VERDICTS, Statement, below_zero_here, figure_of, statements, tally
 
@@ -128,11 +129,7 @@ def _experiment(experiment: Experiment, record: Record | None) -> Iterator[str]:
 def how(about: Mapping[str, Any]) -> str:
     """How a result came about: command, sizes where they are not the thesis's, versions and time."""
     sizes = [
-        f"{word}: "
-        + ", ".join(
-            f"{name} {in_words(own) or 'none'} for {'all' if full is None else in_words(full) or 'none'}"
-            for name, (own, full) in about[key].items()
-        )
+        f"{word}: " + ", ".join(_instead(name, own, full) for name, (own, full) in about[key].items())
         for word, key in (("fewer", "fewer_than_the_thesis"), ("other sizes", "smaller_than_the_thesis"))
         if about[key]
     ]
@@ -143,6 +140,13 @@ def how(about: Mapping[str, Any]) -> str:
     took = f", {duration(spent)} of one core" if spent is not None else ""
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     return f"`{about['command']}` (seed {about['seed']}; {said}{took}; {about['finished']}; {versions})."
+
+
+def _instead(name: str, own: Any, full: Any) -> str:
+    """A size in the place of the thesis's."""
+    if name == PANEL:
+        return f"{len(own)} panels for {len(full)}"
+    return f"{name} {in_words(own) or 'none'} for {'all' if full is None else in_words(full) or 'none'}"
 
 
 def _table(found: Sequence[Statement], record: Record) -> Iterator[str]:

@@ -119,4 +119,4 @@ def _one_text(pieces: Sequence[str]) -> str:
     return ",".join(piece.strip() for piece in pieces)
 
 
-__all__ = ["part_of"]
+__all__ = ["PANEL", "part_of"]
