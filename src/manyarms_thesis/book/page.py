@@ -166,8 +166,9 @@ def _measurements(one: Statement, record: Record) -> str:
         f"{_mark(claim)} {_cell(_world(claim))}{LARGER if record.is_of_part(claim) else ''}: {figure_of(claim)}"
         for claim in one.claims[:MOST_WORLDS]
     ]
-    more = len(one.claims) - MOST_WORLDS
-    return "<br>".join([*shown, f"and {more} more in results/{record.name}.json"] if more > 0 else shown)
+    left = one.claims[MOST_WORLDS:]
+    where = " and ".join(dict.fromkeys(f"results/{record.file_of(claim)}" for claim in left))
+    return "<br>".join([*shown, f"and {len(left)} more in {where}"] if left else shown)
 
 
 def _mark(claim: Claim) -> str:

@@ -91,8 +91,10 @@ class Experiment:
         return sections(self.thesis_lines)
 
     def setting_at(self, scale: str) -> str:
-        """The setting with the sizes of a scale."""
-        return self.setting.format(**{name: in_words(value) for name, value in self.sizes(scale).items()})
+        """The setting with the sizes of a scale, of a part those that it has."""
+        sizes = dict(self.sizes(scale))
+        sizes |= {name: own for name, (own, every) in self.chosen.items() if sizes.get(name) == every}
+        return self.setting.format(**{name: in_words(value) for name, value in sizes.items()})
 
     def sizes(self, scale: str) -> Sizes:
         """The sizes of a scale."""

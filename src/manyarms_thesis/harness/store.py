@@ -51,12 +51,16 @@ Curves = Mapping[tuple[str, str, str, str], list[Point]]
 
 @dataclass(frozen=True)
 class Record:
-    """A stored result; part: of some of its panels by themselves, whose claims and curves have taken the place of others."""
+    """A stored result; part: of some of its panels by themselves, whose claims and curves have taken the place of others.
+
+    file: the name under which it is stored.
+    """
 
     about: Mapping[str, Any]
     claims: list[Claim]
     curves: Curves
     part: Record | None = None
+    file: str = ""
 
     @property
     def name(self) -> str:
@@ -66,6 +70,10 @@ class Record:
     def is_of_part(self, one: Claim) -> bool:
         """Whether a claim is of the part."""
         return self.part is not None and one in self.part.claims
+
+    def file_of(self, one: Claim) -> str:
+        """The name of the file that has a claim."""
+        return self.part.file if self.part is not None and self.is_of_part(one) else self.file
 
     def is_full(self, claims: Sequence[Claim]) -> bool:
         """Whether all of some claims are about worlds of the thesis's sizes."""
@@ -182,7 +190,7 @@ def read_record(path: Path) -> Record:
             curves.setdefault((row["variant"], row["panel"], row["method"], row["column"]), []).append(point)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StorageError(f"{path}: no stored result: {error}") from error
-    return Record(about, claims, curves)
+    return Record(about, claims, curves, file=path.name)
 
 
 __all__ = [

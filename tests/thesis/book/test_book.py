@@ -124,11 +124,12 @@ def test_a_part_at_larger_sizes_takes_the_place_of_what_the_whole_has() -> None:
     )
     larger = replace(whole.claims[1], figure=7.0, verdict="held")
     new, other = replace(larger, panel="linear, K=9"), replace(larger, statement="meTS is best")
-    part = Record({"smaller_than_the_thesis": {}}, [larger, other, new], {("", "b", "z", "y"): []})
+    part = Record({"smaller_than_the_thesis": {}}, [larger, other, new], {("", "b", "z", "y"): []}, file="part")
     joint = with_part(whole, part)
     assert joint.claims == [whole.claims[0], larger, new, other] and joint.about == whole.about
     assert set(joint.curves) == {("", "a", "x", "y"), ("", "b", "z", "y")}  # no panel is of two sizes
     assert [joint.is_of_part(one) for one in joint.claims] == [False, True, True, True]
+    assert [joint.file_of(one) for one in joint.claims] == ["", "part", "part", "part"]
     assert joint.is_full([larger, new]) and not joint.is_full([larger, whole.claims[0]])
     assert not whole.is_full(whole.claims) and not whole.is_of_part(larger)
 

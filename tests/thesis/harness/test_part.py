@@ -66,6 +66,8 @@ def test_whole_numbers_are_written_as_such() -> None:
     made = Experiment(**{**WHOLE.__dict__, "scales": {"paper": FULL | {"K": [5.0, 9.5]}}})
     assert part_of(made, "paper", only={"K": ["5"]}).fewer("paper") == {"K": ([5.0], [5.0, 9.5])}
     assert part_of(made, "paper", only={"K": ["9.5", "5.0"]}).fewer("paper") == {}
+    named = Experiment(**{**made.__dict__, "setting": "K is {K}."})
+    assert part_of(named, "paper", only={"K": ["5"]}).setting_at("paper") == "K is 5."
 
 
 def with_a_variant(sizes: Any) -> list[Cell]:
