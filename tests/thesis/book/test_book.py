@@ -205,3 +205,18 @@ def test_a_figure_of_several_comparisons_says_of_which_it_is(detail: str, which:
     shown = _world(claim("best", "1", several[0], panel="linear", parts=several, detail=detail))
     assert shown == f"linear (2 of 2 comparisons{which})"
     assert _world(claim("best", "1", several[0], panel="linear", detail=detail)) == "linear"
+
+
+def test_the_manual_has_the_figures_of_the_record() -> None:
+    """docs/learning.md, what cLPI and cIPS earned on Gowalla: a row for each way to choose the rate."""
+    page = (DOCS / "learning.md").read_text()
+    claims = {(one.statement, one.panel): one for one in RECORDS["pwll-catalogues"].claims}
+    for row, of in (("Adam at 0.1 for both", "cLPI over cIPS with Adam at 0.1"), ("a rate and a τ for each", "cLPI")):
+        cells = []
+        for counted in ("value of the most probable action", "value of drawn actions"):
+            one = claims[f"PWLL objectives outperform IPS-based objectives: {of} ({counted})", "gowalla"]
+            for name in ("cLPI", "cIPS"):
+                mean, error = (float(x) for x in re.findall(rf"{name} ([\d.]+) ± ([\d.]+)", one.detail)[0])
+                cells.append(f"{mean:.3f} ± {error:.3f}")
+        line = next(line for line in page.splitlines() if line.startswith(f"| {row}"))
+        assert line.endswith(" | ".join(["", *cells]) + " |")
