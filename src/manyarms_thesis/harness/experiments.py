@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from manyarms._base.registry import Registry
 from manyarms._base.text import in_words
 from manyarms.errors import InvalidInput, ManyArmsError
-from manyarms_thesis.harness.spec import METHOD, Cell
+from manyarms_thesis.harness.spec import METHOD, VARIANT, Cell
 from manyarms_thesis.harness.thesis import sections
 
 if TYPE_CHECKING:
@@ -135,12 +135,13 @@ class Experiment:
         """Whether worlds that were not run have a say: those of the thesis's sizes, or the panels that a part leaves out.
 
         What a part has of a claim that is said of each panel and method alone is what the whole has of it; so is a claim about
-        one panel where all of its methods are there.
+        one panel where all of its methods are there. The thesis says nothing of variants: without them nothing is left out.
         """
         if self.smaller(results.scale):
             return True
-        alone = one.of_each or (one.panel in results.panels and METHOD not in self.chosen)
-        return bool(self.chosen) and not alone
+        cut = [name for name, (own, every) in self.chosen.items() if own != every and name != VARIANT]
+        alone = one.of_each or (one.panel in results.panels and METHOD not in cut)
+        return bool(cut) and not alone
 
     def draw(self, results: Results, folder: Path) -> list[Drawn]:
         """All figures: those of worlds as printed in folder/figures, those of a variant under its own name."""

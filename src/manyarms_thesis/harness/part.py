@@ -18,14 +18,10 @@ from manyarms._base import validate
 from manyarms._base.text import in_words
 from manyarms.errors import InvalidInput
 from manyarms_thesis.harness.experiments import TOLD, Experiment, Sizes
-from manyarms_thesis.harness.spec import METHOD, Cell
+from manyarms_thesis.harness.spec import METHOD, VARIANT, Cell
 
 RUNS = "runs"
-PANEL, VARIANT, PRINTED = (
-    "panel",
-    "variant",
-    "printed",
-)  # a world as the thesis prints it is no variant, and has no name
+PANEL, PRINTED = "panel", "printed"  # a world as the thesis prints it is no variant, and has no name
 
 
 def part_of(

@@ -24,7 +24,7 @@ from manyarms.errors import InvalidInput
 
 # short runs travel together, so that starting a piece of work costs little beside doing it
 ROUNDS_PER_ITEM = 10_000
-METHOD = "method"  # the column of the results that has the methods' names
+METHOD, VARIANT = "method", "variant"  # the columns of the results that have the names of these
 
 
 @dataclass(frozen=True)
@@ -211,6 +211,7 @@ def items_of(experiment: str, cells: Sequence[Cell], seed: int) -> list[Item]:
 
 __all__ = [
     "METHOD",
+    "VARIANT",
     "Call",
     "Cell",
     "Columns",

@@ -203,3 +203,5 @@ def test_some_worlds_refute_only_what_is_said_of_one_of_them_and_fewer_runs_may_
     few = part_of(whole, "paper", only={"K": ["9"], "method": ["LinTS"]})
     assert verdicts(few) == ["undecided", "undecided", "refuted"]
     assert set(verdicts(part_of(whole, "smoke", only={"K": ["9"]}), "smoke")) == {"undecided"}
+    varied = Experiment(**{**whole.__dict__, "build": with_a_variant})
+    assert set(verdicts(part_of(varied, "paper", only={"variant": ["printed"]}))) == {"refuted"}
