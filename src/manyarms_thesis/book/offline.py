@@ -39,7 +39,7 @@ SDM = BookChapter(
         ),
     ],
     "Reward of the learned policy relative to the best one; higher is better. Left: against the number of actions. Middle: "
-    "all methods in the worlds that sDM assumes, after logs of 1,000 rows. Right: the same where rewards are binary and "
+    "all methods in the worlds that sDM assumes, after logs of 10,000 rows. Right: the same where rewards are binary and "
     "sDM-Lin takes them for linear. Thin bars are one standard error on each side.",
 )
 
