@@ -42,7 +42,10 @@ LEAST = re.compile(r"; least convincing(?: step)?: (?P<one>[^;]+)|least convinci
 WORLDS = {"held": "✓", "held in part": "◐", "refuted": "✗", "undecided": "?"}
 BELOW_ZERO_HERE = "▽"
 LARGER = " ◆"  # of the part that was run at larger sizes
-IN_PART = "What is marked ◆ is of a part that was run by itself, and stands in the place of what the other run has:"
+IN_PART = (
+    "What is marked ◆ is of a part that was run by itself, and stands in the place of what the other run has; it speaks of the "
+    "panels and methods that it has, and others might make it “held in part”:"
+)
 
 
 def page_of(

@@ -134,8 +134,9 @@ class Experiment:
     def _is_open(self, one: Claim, results: Results) -> bool:
         """Whether worlds that were not run have a say: those of the thesis's sizes, or the panels that a part leaves out.
 
-        What a part has of a claim that is said of each panel and method alone is what the whole has of it; so is a claim about
-        one panel where all of its methods are there. The thesis says nothing of variants: without them nothing is left out.
+        A claim that is said of each panel and method alone is false where one of them goes against it, whatever the others do; a
+        claim about one panel with all of its methods is that of the whole. The thesis says nothing of variants: without them
+        nothing is left out.
         """
         if self.smaller(results.scale):
             return True

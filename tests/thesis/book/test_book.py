@@ -15,11 +15,12 @@ import pytest
 from manyarms_thesis.book.__main__ import write_book
 from manyarms_thesis.book.answers import PLACE, StaleAnswer, filled
 from manyarms_thesis.book.chapters import CHAPTERS
-from manyarms_thesis.book.page import _world, verdict_follows
+from manyarms_thesis.book.page import _measurements, _world, verdict_follows
 from manyarms_thesis.book.pictures import lighter
 from manyarms_thesis.catalogue import SCALES, catalogue
 from manyarms_thesis.harness.claims import Claim, Measured, claim
 from manyarms_thesis.harness.store import Record, read_record, read_records, with_part
+from manyarms_thesis.harness.verdicts import Statement
 
 ROOT = Path(__file__).parents[3]
 RESULTS, DOCS = ROOT / "results", ROOT / "docs"
@@ -131,6 +132,8 @@ def test_a_part_at_larger_sizes_takes_the_place_of_what_the_whole_has() -> None:
     assert set(joint.curves) == {("", "a", "x", "y"), ("", "b", "z", "y")}  # no panel is of two sizes
     assert [joint.is_of_part(one) for one in joint.claims] == [False, True, True, True]
     assert [joint.file_of(one) for one in joint.claims] == ["", "part", "part", "part"]
+    told = _measurements(Statement("meTS is better", joint.claims[:3]), joint).split("<br>")
+    assert [" ◆: " in line for line in told] == [False, True, True]  # the reader sees which are of the part
     assert joint.is_full([larger, new]) and not joint.is_full([larger, whole.claims[0]])
     assert not whole.is_full(whole.claims) and not whole.is_of_part(larger)
 
